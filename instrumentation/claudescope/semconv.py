@@ -280,9 +280,7 @@ SERVICE_NAME: Final = _attribute("service.name", "string", "resource", "otel", "
 
 # ---------------------------------------------------------------------------------------------- evaluation events
 
-EVALUATION_NAME: Final = _attribute(
-    "gen_ai.evaluation.name", "string", "event", "genai", "`confidence` or `validity`"
-)
+EVALUATION_NAME: Final = _attribute("gen_ai.evaluation.name", "string", "event", "genai", "`confidence` or `validity`")
 EVALUATION_SCORE: Final = _attribute("gen_ai.evaluation.score.value", "double", "event", "genai", "")
 EVALUATION_LABEL: Final = _attribute("gen_ai.evaluation.score.label", "string", "event", "genai", "`pass` or `fail`")
 EVALUATION_EXPLANATION: Final = _attribute(
@@ -299,8 +297,11 @@ EVENTS[EVALUATION_EVENT] = Event(
 # ---------------------------------------------------------------------------------------------- metrics
 
 DROPPED_REASON: Final = _attribute(
-    "claudescope.dropped.reason", "string", "metric", "claudescope", "`queue_full`, `buffer_full`, `retry_exhausted`,"
-    " `rejected` or `internal_error`"
+    "claudescope.dropped.reason",
+    "string",
+    "metric",
+    "claudescope",
+    "`queue_full`, `buffer_full`, `retry_exhausted`, `rejected` or `internal_error`",
 )
 DROPPED_KIND: Final = _attribute(
     "claudescope.dropped.kind", "string", "metric", "claudescope", "`assessment`, `step`, `span` or `log`"

@@ -205,7 +205,9 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         ),
         Setting("data", "path", None, path, "Where the embedded server keeps its store."),
         Setting("host", "text", "127.0.0.1", text, "Address that the embedded server listens on."),
-        Setting("port", "int", 4318, whole(0), "Port of the embedded server: OTLP/HTTP, API and page. 0: any free one."),
+        Setting(
+            "port", "int", 4318, whole(0), "Port of the embedded server: OTLP/HTTP, API and page. 0: any free one."
+        ),
         Setting("grpc_port", "int", 4317, whole(0), "Port of the embedded server's OTLP/gRPC. 0: none."),
         Setting("token", "text", "", text, "Bearer token of the embedded server; needed to listen beyond loopback."),
     )
@@ -307,7 +309,9 @@ class Settings:
         if setting is None:
             raise UsageError(
                 f"{source} is not a setting of claudescope.",
-                _nearest(key if spell is not _variable else PREFIX + key.upper(), [spell(s) for s in SETTINGS.values()]),
+                _nearest(
+                    key if spell is not _variable else PREFIX + key.upper(), [spell(s) for s in SETTINGS.values()]
+                ),
             )
         try:
             return setting.parse(value)
