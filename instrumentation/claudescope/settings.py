@@ -99,6 +99,7 @@ def whole(low: int) -> Callable[[object], int]:
     return parse
 
 
+_NO_NAMES: Final[tuple[str, ...]] = ()
 _UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -178,7 +179,7 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         Setting(
             "metric_labels",
             "names",
-            (),
+            _NO_NAMES,
             names(5),
             "Business labels that become labels of the metric `claudescope.steps`: at most 5, 50 values each.",
         ),
@@ -267,6 +268,10 @@ class Settings:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("settings are immutable")
+
+    def replace(self, **values: object) -> Settings:
+        """A copy with some settings changed."""
+        return Settings({**self.__dict__, **values})
 
     @classmethod
     def load(

@@ -116,6 +116,8 @@ class Call:
     """The API's ``usage`` object as it stands at the end: token counts are never summed over events."""
     error: CallError | None = None
     stream_end: StreamEnd | None = None
+    sub_steps_left: int = 64
+    """How many more sub-steps segmentation may make of this call's blocks; the worker counts down."""
     blocks: list[dict[str, Any]] = field(default_factory=list)
     """The response's content as far as it came; kept with content mode ``full`` only."""
 

@@ -1,0 +1,363 @@
+"""One API call in flight, on the app's thread: from the wrapped ``request`` to the last thing that is known of it."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import INVALID_SPAN, Link, NonRecordingSpan, Span, SpanContext, SpanKind, TracerProvider
+from opentelemetry.util.types import AttributeValue
+
+from .. import semconv
+from ..steps.chains import Asked
+from ..steps.items import CallEnded, MessageCame, ToolsReturned
+from ..steps.model import Call, CallError, Chain, StreamEnd
+from .guard import guard
+from .manual import current_run
+from .recorder import Recorder
+from .request import operation_of, provider_of, request_attributes, tool_results
+from .response import body_read, error_of, exchange_attributes, request_body
+
+__all__ = ["Capture", "current"]
+
+current: ContextVar[Capture | None] = ContextVar("claudescope_call", default=None)
+"""The call whose ``request`` is running in this context."""
+
+
+class Capture:
+    """What is noted of one call until it ends. Methods may run on any thread, one after the other."""
+
+    __slots__ = (
+        "asynchronous",
+        "attach",
+        "before",
+        "call",
+        "done",
+        "inner",
+        "native",
+        "offset",
+        "options",
+        "recorder",
+        "response",
+        "tapped",
+    )
+
+    def __init__(self, recorder: Recorder, client: Any, options: Any, asynchronous: bool) -> None:
+        """Starts to note a call. Leaves ``call`` None for a request that is none of the Messages API."""
+        self.recorder = recorder
+        self.asynchronous = asynchronous
+        self.call: Call | None = None
+        operation = operation_of(options.method, options.url)
+        if operation is None:
+            return
+        self.done = False
+        self.tapped = False
+        self.response: Any = None
+        self.attach: Context | None = None
+        started = time.time_ns()
+        self.offset = started - time.perf_counter_ns()
+        body = options.json_data
+        results = tool_results(body) if operation == "chat" else ()
+        asked = recorder.book.claim(result.tool_use_id for result in results) if results else {}
+        continued = next(reversed(asked.values())).chain if asked else None
+        chain = current_run() or continued or Chain()
+        base_url = client.base_url
+        model = body.get("model") if isinstance(body, dict) else None
+        own_provider: TracerProvider | None = _open_telemetry(client).get("tracer_provider")
+        call = self.call = Call(
+            chain=chain,
+            started=started,
+            span=INVALID_SPAN,
+            owned=False,
+            operation=operation,
+            model=model if isinstance(model, str) else "",
+            provider=provider_of(client.__class__),
+            server_address=base_url.host,
+            server_port=base_url.port or (80 if base_url.scheme == "http" else 443),
+            streamed=isinstance(body, dict) and body.get("stream") is True,
+            tracer_provider=own_provider,
+            labels=dict(chain.labels),
+        )
+        if asked:
+            returned = tuple((result, asked[result.tool_use_id]) for result in results if result.tool_use_id in asked)
+            recorder.put(ToolsReturned(call, returned, started))
+        active = trace.get_current_span()
+        if not active.get_span_context().is_valid and chain.root is not None:
+            active = NonRecordingSpan(_remote(chain.root))
+            self.attach = trace.set_span_in_context(active)
+        self.before = active
+        provider = recorder.real_provider(own_provider)
+        self.native = (
+            provider is not None and getattr(client, "_tracer", None) is not None and bool(_span_name(options))
+        )
+        self.options = _copy(options)
+        self.inner = options.post_parser
+        self.options.post_parser = self.parsed
+        if not self.native:
+            spotted = recorder.spotted() if provider is not None else None
+            if spotted is not None:
+                self._take(spotted)
+            else:
+                self._own_span(body, propagate_headers=_open_telemetry(client).get("propagation") is not False)
+
+    # ------------------------------------------------------------------------------ the span of the call
+
+    def _own_span(self, body: Any, propagate_headers: bool = False) -> None:
+        call = self._known()
+        attributes: dict[str, AttributeValue] = {
+            semconv.OPERATION_NAME: call.operation,
+            semconv.PROVIDER_NAME: call.provider,
+            semconv.SERVER_ADDRESS: call.server_address,
+            semconv.SERVER_PORT: call.server_port or 443,
+            **request_attributes(body),
+        }
+        if call.model:
+            attributes[semconv.REQUEST_MODEL] = call.model
+        previous = call.chain.previous
+        name = semconv.CALL_SPAN if call.operation == "chat" else call.operation
+        span = self.recorder.tracer(call.tracer_provider).start_span(
+            f"{name} {call.model}".rstrip(),
+            context=self.attach,
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            links=() if previous is None else (Link(previous),),
+            start_time=call.started,
+        )
+        call.owned = True
+        self._begin(span)
+        self.attach = trace.set_span_in_context(span)
+        if propagate_headers:
+            self._inject()
+
+    def _take(self, span: Span) -> None:
+        """Takes a span that the SDK or an instrumentation made: it gets what it lacks and the link of the chain."""
+        previous = self._known().chain.previous
+        if previous is not None:
+            span.add_link(previous)
+        self._begin(span)
+        self.recorder.adopt(span)
+        self._fill(self._chain_attributes())
+
+    def _begin(self, span: Span) -> None:
+        call = self._known()
+        call.span = span
+        context = span.get_span_context()
+        if context.is_valid:
+            call.chain.previous = context
+            if call.chain.root is None:
+                call.chain.root = context
+
+    def _chain_attributes(self) -> dict[str, AttributeValue]:
+        call = self._known()
+        attributes: dict[str, AttributeValue] = {semconv.CHAIN_ID: call.chain.id}
+        for key, value in call.labels.items():
+            attributes[semconv.LABEL_PREFIX + key] = value
+        return attributes
+
+    def _fill(self, attributes: dict[str, AttributeValue]) -> None:
+        span = self._known().span
+        if span.is_recording():
+            present = getattr(span, "attributes", None) or {}
+            span.set_attributes({name: value for name, value in attributes.items() if name not in present})
+
+    def _inject(self) -> None:
+        """Adds ``traceparent`` and ``tracestate`` where the app has not set its own."""
+        given = self.options.headers
+        headers = dict(given) if hasattr(given, "keys") else {}
+        present = {str(name).lower() for name in headers}
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier, self.attach)
+        added = {name: value for name, value in carrier.items() if name.lower() not in present}
+        if added:
+            self.options.headers = {**headers, **added}
+
+    def _known(self) -> Call:
+        if self.call is None:
+            raise RuntimeError("not a call of the Messages API")
+        return self.call
+
+    # ------------------------------------------------------------------------------ what the SDK tells
+
+    def native_started(self, span: Span) -> None:
+        """The SDK has just begun its own span for this call."""
+        if self.call is not None and self.call.span is INVALID_SPAN:
+            self._take(span)
+
+    def enter(self) -> tuple[Token[Capture | None], Token[Context] | None]:
+        """Makes the call's span current while ``request`` runs."""
+        return current.set(self), None if self.attach is None else otel_context.attach(self.attach)
+
+    def leave(self, tokens: tuple[Token[Capture | None], Token[Context] | None]) -> None:
+        """Undoes ``enter``."""
+        if tokens[1] is not None:
+            otel_context.detach(tokens[1])
+        current.reset(tokens[0])
+
+    def responded(self, response: Any) -> None:
+        """A response came, while the native span, if any, is current and open."""
+        call = self._known()
+        self.response = response
+        request = getattr(response, "_request", None)
+        if call.span is INVALID_SPAN:
+            # The spotter has seen no native span begin: it was sampled out, its provider has no processors, or the SDK
+            # made none after all.
+            span = trace.get_current_span()
+            if span is not self.before:
+                self._take(span)
+            else:
+                self._own_span(None)
+        self._fill(exchange_attributes(request, response))
+        if request is not None:
+            call.request = request_body(request)
+
+    def parsed(self, value: Any) -> Any:
+        """The SDK's ``post_parser``: sees a stream before the app does, and passes on what it is given."""
+        try:
+            self._parsed(value)
+        except Exception as error:  # noqa: BLE001 - the guard
+            guard.contain("follow a response", error)
+        return self.inner(value) if callable(self.inner) else value
+
+    def _parsed(self, value: Any) -> None:
+        from .batch import follow_results
+        from .stream import follow_stream
+
+        if self.done:
+            return
+        call = self._known()
+        if (call.operation == "chat" and follow_stream(self, value)) or (call.operation == "batch_results" and follow_results(self, value)):
+            self.tapped = True
+        elif self.response is not None and (body := body_read(self.response)) is not None:
+            now = time.time_ns()
+            for block in getattr(value, "content", None) or ():
+                if getattr(block, "type", None) == "tool_use":
+                    self.recorder.book.register(block.id, Asked(call.chain, call.context, now, block.name))
+            self.message(body, now)
+
+    def returned(self, result: Any) -> None:
+        """``request`` gives ``result`` to the app."""
+        if self.tapped or self.done:
+            return
+        if self.response is None:
+            self.end()  # a middleware answered in place of the API
+            return
+        body = body_read(self.response)
+        if body is not None:
+            self.message(body)
+        else:
+            _when_closed(self.response, self.raw_closed, self.asynchronous)
+
+    def message(self, body: bytes, now: int | None = None) -> None:
+        """The whole body is here, since ``now`` (ns)."""
+        call = self._known()
+        now = now or time.time_ns()
+        if call.operation == "chat":
+            self.recorder.put(MessageCame(call, body, call.started, now))
+        self.end(ended=now)
+
+    def raw_closed(self) -> None:
+        """A raw response was closed or dropped by the app without being parsed."""
+        if self.tapped or self.done:
+            return
+        body = body_read(self.response)
+        media = self.response.headers.get("content-type", "")
+        if body is not None and media.startswith("application/json"):
+            self.message(body)
+        else:
+            self.end()
+
+    def refused(self, response: Any) -> None:
+        """The final response has an error status; the native span is still open."""
+        self.responded(response)
+
+    def failed(self, error: BaseException) -> None:
+        """``request`` raised ``error``."""
+        if self.done:
+            return
+        call = self._known()
+        call.error = error_of(error)
+        request = None
+        if self.response is None:
+            try:
+                request = getattr(error, "request", None)
+            except RuntimeError:  # httpx errors raise when they have none
+                request = None
+            self._fill(exchange_attributes(request, None))
+            if request is not None:
+                call.request = request_body(request)
+        body = None if self.response is None or self.response.status_code >= 400 else body_read(self.response)
+        if body is not None:
+            self.message(body)  # the call was answered; parsing the answer failed
+        else:
+            self.end(error=call.error)
+
+    def end(
+        self, error: CallError | None = None, stream_end: StreamEnd | None = None, ended: int | None = None
+    ) -> None:
+        """Nothing more will come. Only the first call counts."""
+        if self.done:
+            return
+        self.done = True
+        call = self._known()
+        call.ended = ended or time.time_ns()
+        call.error = error or call.error
+        call.stream_end = stream_end
+        self.recorder.put(CallEnded(call))
+
+
+def _open_telemetry(client: Any) -> dict[str, Any]:
+    options = getattr(client, "_open_telemetry", None)
+    return options if isinstance(options, dict) else {}
+
+
+def _span_name(options: Any) -> str | None:
+    return getattr(options, "span_name", None)
+
+
+def _copy(options: Any) -> Any:
+    # pydantic 1, which SDKs before 2.0 also run on, spells it ``copy``
+    return options.model_copy() if hasattr(options, "model_copy") else options.copy()
+
+
+def _remote(context: SpanContext) -> SpanContext:
+    return SpanContext(context.trace_id, context.span_id, True, context.trace_flags, context.trace_state)
+
+
+def _when_closed(response: Any, then: Callable[[], None], asynchronous: bool) -> None:
+    """Calls ``then`` once the app has closed or dropped ``response``. Makes no reference cycle with it."""
+    known = weakref.ref(response)
+    weakref.finalize(response, then).atexit = False
+    original = type(response).aclose if asynchronous else type(response).close
+    if not asynchronous:
+
+        def close() -> None:
+            try:
+                if (target := known()) is not None:
+                    original(target)
+            finally:
+                _quietly(then)
+
+        response.close = close
+    else:
+
+        async def aclose() -> None:
+            try:
+                if (target := known()) is not None:
+                    await original(target)
+            finally:
+                _quietly(then)
+
+        response.aclose = aclose
+
+
+def _quietly(then: Callable[[], None]) -> None:
+    try:
+        then()
+    except Exception as error:  # noqa: BLE001 - the guard
+        guard.contain("end a raw response", error)

@@ -1,0 +1,87 @@
+"""What the HTTP exchange says about a call: method, URL, status, request id, rate limits, retries.
+
+Works on the response and request objects of both ``httpx`` (SDK before 2.0) and ``httpx2``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from opentelemetry.util.types import AttributeValue
+
+from .. import semconv
+from ..steps.model import CallError
+
+__all__ = ["body_read", "error_of", "exchange_attributes", "request_body"]
+
+_RATELIMITS: Final = {
+    f"anthropic-ratelimit-{kind.replace('_', '-')}-{field}": f"{semconv.RATELIMIT_PREFIX}{kind}.{field}"
+    for kind in ("requests", "tokens", "input_tokens", "output_tokens")
+    for field in ("limit", "remaining")
+}
+_RETRY_HEADER: Final = "x-stainless-retry-count"
+
+
+def exchange_attributes(request: Any, response: Any) -> dict[str, AttributeValue]:
+    """Span attributes of one HTTP exchange; ``response`` may be None when none came."""
+    attributes: dict[str, AttributeValue] = {}
+    if request is not None:
+        url = request.url
+        attributes[semconv.HTTP_METHOD] = str(request.method)
+        # netloc leaves out user and password, and a port that is the scheme's default
+        attributes[semconv.URL_FULL] = f"{url.scheme}://{url.netloc.decode('ascii')}{url.path}"
+        retries = request.headers.get(_RETRY_HEADER, "0")
+        if retries != "0" and retries.isdigit():
+            attributes[semconv.RETRY_COUNT] = int(retries)
+    if response is not None:
+        attributes[semconv.HTTP_STATUS] = response.status_code
+        headers = response.headers
+        request_id = headers.get("request-id")
+        if request_id:
+            attributes[semconv.REQUEST_ID] = request_id
+        for header, name in _RATELIMITS.items():
+            value = headers.get(header)
+            if value is not None and value.isdigit():
+                attributes[name] = int(value)
+    return attributes
+
+
+def request_body(request: Any) -> bytes | None:
+    """The body as sent, or None for one that was streamed out."""
+    try:
+        content = request.content
+    except Exception:  # noqa: BLE001 - httpx raises RequestNotRead, of whichever httpx the SDK uses
+        return None
+    return content if isinstance(content, bytes) else None
+
+
+def body_read(response: Any) -> bytes | None:
+    """The response's body if the SDK or the app has read it whole, else None. Reads nothing itself."""
+    if not getattr(response, "is_stream_consumed", False) and not getattr(response, "is_closed", False):
+        return None
+    try:
+        content = response.content
+    except Exception:  # noqa: BLE001 - httpx raises ResponseNotRead, of whichever httpx the SDK uses
+        return None
+    return content if isinstance(content, bytes) else None
+
+
+def error_of(error: BaseException) -> CallError:
+    """The API's own error type; for a failure without one, a short word for what happened."""
+    response = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    body = getattr(error, "body", None)
+    inner = body.get("error") if isinstance(body, dict) else None
+    kind = inner.get("type") if isinstance(inner, dict) else None
+    if isinstance(kind, str):
+        return CallError(kind, status)
+    names = {base.__name__ for base in type(error).__mro__}
+    if "TimeoutException" in names or "APITimeoutError" in names:
+        return CallError("timeout", status)
+    if "APIConnectionError" in names or "TransportError" in names:
+        return CallError("connection_error", status)
+    if "CancelledError" in names or isinstance(error, (GeneratorExit, KeyboardInterrupt)):
+        return CallError("cancelled", status)
+    if isinstance(status, int) and status >= 400:
+        return CallError(str(status), status)
+    return CallError(type(error).__name__, status)

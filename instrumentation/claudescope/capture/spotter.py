@@ -1,0 +1,71 @@
+"""Finds the call spans that others make: the SDK itself, and other instrumentations of it.
+
+Some of these are never the current span, so they are seen as they begin, by a span processor. Where a provider takes no
+processors, only the current span can be found.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextvars import ContextVar
+from typing import Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import Span as SdkSpan
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.trace import Span
+
+from .. import semconv
+from .call import current
+from .guard import guard
+
+__all__ = ["INSTRUMENTATIONS", "Spotter", "spotted"]
+
+INSTRUMENTATIONS: Final = {
+    "opentelemetry.instrumentation.genai.anthropic": "opentelemetry-instrumentation-genai-anthropic",
+    "opentelemetry.util.genai.handler": "opentelemetry-instrumentation-genai-anthropic",
+    "openinference.instrumentation.anthropic": "openinference-instrumentation-anthropic",
+    "opentelemetry.instrumentation.anthropic": "opentelemetry-instrumentation-anthropic",
+}
+"""Instrumentation scope -> the package that makes call spans in it."""
+
+_CHAT_OPERATIONS: Final = frozenset({"chat", "text_completion", "generate_content"})
+_OPENINFERENCE_KIND: Final = "openinference.span.kind"
+
+_latest: ContextVar[Span | None] = ContextVar("claudescope_latest_call_span", default=None)
+_taken: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Spotter(SpanProcessor):
+    """Notes call spans as they begin. Ends, exports and flushes nothing."""
+
+    def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
+        """Hands a native span to the call in flight; remembers an instrumentation's span for the call to come."""
+        try:
+            scope = span.instrumentation_scope
+            if scope is None:
+                return
+            if scope.name.startswith(semconv.NATIVE_SCOPE):
+                capture = current.get()
+                if capture is not None:
+                    capture.native_started(span)
+            elif scope.name in INSTRUMENTATIONS:
+                _latest.set(span)
+        except Exception as error:  # noqa: BLE001 - the guard
+            guard.contain("see a span begin", error)
+
+
+def _is_call(span: Span) -> bool:
+    attributes = getattr(span, "attributes", None) or {}
+    return attributes.get(semconv.OPERATION_NAME) in _CHAT_OPERATIONS or attributes.get(_OPENINFERENCE_KIND) == "LLM"
+
+
+def spotted() -> Span | None:
+    """The innermost open call span of this context that no call has taken yet; it is taken by this."""
+    active = trace.get_current_span()
+    for span in (_latest.get(), active if _is_call(active) else None):
+        if span is not None and span.is_recording() and span not in _taken:
+            _taken.add(span)
+            return span
+    return None

@@ -1,0 +1,209 @@
+"""The metrics of steps and calls, as ``semconv.METRICS`` lists them.
+
+**First failures are visible.** A counter series that is born at 1 loses its first event in ``increase``. So the first
+record of a label set first adds 0 for all three verdicts. The check is a label of invalid steps only, and which check
+will fail is not known in advance: the zero of ``false`` is added without a check when the label set is new, and with
+the check when that check first fails, each before its first 1. A sum over checks counts every step once: a step with
+several failing checks counts under the first of them in the alphabet. ``on_new_series`` is called between the zeros
+and the first 1: an owner that collects there gives the store the 0 it needs.
+
+**Exemplars** are offered only for spans that are sampled and, by ``exemplar=False``, not for runs that sampling drops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.metrics import Counter, Histogram, Meter
+
+from .. import semconv
+from ..semconv import Metric, index_label, valid_label
+from ..steps.model import Call, Chain, Step
+
+__all__ = ["Meters"]
+
+_TOOLS: Final = 50
+_LABEL_KEYS: Final = 5
+_LABEL_VALUES: Final = 50
+_SERIES: Final = 10_000
+"""Label sets that are remembered as known; beyond it the memory starts afresh and zeros are added again (harmless)."""
+OTHER: Final = "other"
+"""Label value of everything beyond a cap."""
+NO_EXEMPLAR: Final[Context] = trace.set_span_in_context(trace.INVALID_SPAN, Context())
+"""An empty ``Context()`` is falsy: the SDK would take the ambient one, and its span as exemplar, instead."""
+
+_Labels = dict[str, str]
+
+
+class _Capped:
+    """The first so many distinct values of a label; the rest is ``other``."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        if value not in self._known:
+            if len(self._known) >= self._limit:
+                return OTHER
+            self._known.add(value)
+        return value
+
+
+class Meters:
+    """The instruments and how a step or a call is recorded on them. Used by one thread (the worker)."""
+
+    def __init__(
+        self, meter: Meter, labels: Iterable[str] = (), on_new_series: Callable[[], object] | None = None
+    ) -> None:
+        """``labels`` are the keys of business labels that metrics carry, at most five of them."""
+        self._on_new_series = on_new_series
+        self._duration = _histogram(meter, semconv.STEP_DURATION)
+        self._confidence = _histogram(meter, semconv.STEP_CONFIDENCE_METRIC)
+        self._steps = _counter(meter, semconv.STEPS)
+        self._chain_steps = _histogram(meter, semconv.CHAIN_STEPS)
+        self._dropped = _counter(meter, semconv.DROPPED)
+        self._operation = _histogram(meter, semconv.OPERATION_DURATION)
+        self._tokens = _histogram(meter, semconv.TOKEN_USAGE)
+        self._first_chunk = _histogram(meter, semconv.FIRST_CHUNK)
+        self._chunk_gap = _histogram(meter, semconv.CHUNK_GAP)
+        self._tool = _Capped(_TOOLS)
+        self._labels = {key: (semconv.LABEL_PREFIX + key, _Capped(_LABEL_VALUES)) for key in list(labels)[:_LABEL_KEYS]}
+        self._series: dict[tuple[str | None, ...], _Series] = {}
+        self._drops: set[tuple[str, str]] = set()
+
+    def record_step(self, step: Step, call: Call, context: Context, exemplar: bool) -> None:
+        """Records a finished, assessed step. ``context`` holds the step's span, for the exemplar."""
+        context = context if exemplar else NO_EXEMPLAR
+        series = self._known(step, call)
+        seconds = step.seconds
+        attributes = series.duration.get(step.latency_source)
+        if attributes is None:
+            attributes = {**series.base, semconv.STEP_LATENCY_SOURCE: step.latency_source}
+            series.duration[step.latency_source] = attributes
+        self._duration.record(seconds, attributes, context)
+        if step.confidence is not None:
+            self._confidence.record(step.confidence, series.base, context)
+        if step.valid is False:
+            check = min((reason.check for reason in step.reasons), default="")
+            verdict = series.failing.get(check)
+            if verdict is None:
+                verdict = dict(series.verdicts["false"])
+                if check:
+                    verdict[semconv.CHECK] = check
+                    self._steps.add(0, verdict, NO_EXEMPLAR)
+                    self._born()
+                series.failing[check] = verdict
+        else:
+            verdict = series.verdicts[valid_label(step.valid)]
+        self._steps.add(1, verdict, context)
+
+    def _known(self, step: Step, call: Call) -> _Series:
+        tool = None if step.tool_name is None else self._tool(step.tool_name)
+        business = []
+        for label, (_, cap) in self._labels.items():
+            value = step.labels.get(label) or call.labels.get(label) or call.chain.labels.get(label)
+            business.append(None if value is None else cap(value))
+        key = (call.model, step.kind, index_label(step.index), tool, *business)
+        series = self._series.get(key)
+        if series is None:
+            if len(self._series) >= _SERIES:
+                self._series.clear()
+            series = _Series(
+                key[:3], tool, {name: v for (name, _), v in zip(self._labels.values(), business, strict=True)}
+            )
+            self._series[key] = series
+            for verdict in series.verdicts.values():
+                self._steps.add(0, verdict, NO_EXEMPLAR)
+            self._born()
+        return series
+
+    def record_call(self, call: Call, context: Context, exemplar: bool) -> None:
+        """Records an ended call: duration, tokens and, streamed, its chunks' times. ``context`` holds its span."""
+        context = context if exemplar else NO_EXEMPLAR
+        labels = {
+            semconv.OPERATION_NAME: call.operation,
+            semconv.PROVIDER_NAME: call.provider,
+            semconv.REQUEST_MODEL: call.model,
+        }
+        if call.response_model:
+            labels[semconv.RESPONSE_MODEL] = call.response_model
+        if call.server_address:
+            labels[semconv.SERVER_ADDRESS] = call.server_address
+        duration = labels if call.error is None else {**labels, semconv.ERROR_TYPE: call.error.type}
+        self._operation.record(max(0, call.ended - call.started) / 1e9, duration, context)
+        for kind, count in (("input", input_tokens(call.usage)), ("output", _count(call.usage, "output_tokens"))):
+            if count is not None:
+                self._tokens.record(count, {**labels, semconv.TOKEN_TYPE: kind}, context)
+        if call.first_chunk is not None:
+            self._first_chunk.record(max(0, call.first_chunk - call.started) / 1e9, labels, context)
+            if call.chunks > 1:
+                # one record a stream: a record a chunk is what makes streams dear elsewhere
+                gap = max(0, call.ended - call.first_chunk) / 1e9 / (call.chunks - 1)
+                self._chunk_gap.record(gap, labels, context)
+
+    def chain_ended(self, chain: Chain, call: Call) -> None:
+        """Records how many steps a chain has had when a call of it ends without asking for a tool."""
+        self._chain_steps.record(chain.next_index, {semconv.REQUEST_MODEL: call.model}, NO_EXEMPLAR)
+
+    def dropped(self, reason: str, kind: str, number: int) -> None:
+        """Counts what claudescope itself could not keep. May be called on any thread."""
+        labels = {semconv.DROPPED_REASON: reason, semconv.DROPPED_KIND: kind}
+        if (reason, kind) not in self._drops:
+            self._drops.add((reason, kind))
+            self._dropped.add(0, labels, NO_EXEMPLAR)
+            self._born()
+        self._dropped.add(number, labels, NO_EXEMPLAR)
+
+    def _born(self) -> None:
+        if self._on_new_series is not None:
+            self._on_new_series()
+
+
+class _Series:
+    """The attribute sets of one label set, made once: a record then costs no dictionary."""
+
+    __slots__ = ("base", "duration", "failing", "verdicts")
+
+    def __init__(self, base: tuple[str | None, ...], tool: str | None, business: Mapping[str, str | None]) -> None:
+        model, kind, index = base
+        self.base: _Labels = {
+            semconv.REQUEST_MODEL: model or "",
+            semconv.STEP_KIND: kind or "",
+            semconv.STEP_INDEX: index or "",
+        }
+        rest = {key: value for key, value in business.items() if value is not None}
+        if tool is not None:
+            rest[semconv.TOOL_NAME] = tool
+        self.verdicts: dict[str, _Labels] = {
+            label: {**self.base, **rest, semconv.STEP_VALID: label} for label in ("true", "false", "unknown")
+        }
+        self.duration: dict[str, _Labels] = {}
+        self.failing: dict[str, _Labels] = {}
+
+
+def input_tokens(usage: Mapping[str, Any]) -> int | None:
+    """All input tokens of a usage object, cached ones included, as the conventions and the SDK's own span have it."""
+    fresh = _count(usage, "input_tokens")
+    if fresh is None:
+        return None
+    return fresh + (_count(usage, "cache_read_input_tokens") or 0) + (_count(usage, "cache_creation_input_tokens") or 0)
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int | None:
+    value = usage.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _histogram(meter: Meter, metric: Metric) -> Histogram:
+    # the SDK's own default boundaries are made for milliseconds
+    return meter.create_histogram(
+        metric.name, metric.unit, metric.brief, explicit_bucket_boundaries_advisory=list(metric.boundaries)
+    )
+
+
+def _counter(meter: Meter, metric: Metric) -> Counter:
+    return meter.create_counter(metric.name, metric.unit, metric.brief)

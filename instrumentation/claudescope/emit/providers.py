@@ -1,0 +1,218 @@
+"""Which OpenTelemetry providers are used: the app's where it has real ones, else private ones. None is ever set.
+
+Setting a global provider would make the app's own later set-up fail with "Overriding..." and lose its spans. So each
+use asks anew what the app has. With export mode ``both``, our exporting processor is added to the app's own providers,
+whose spans then go where they went and to our endpoint too.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from opentelemetry import _logs, metrics, trace
+from opentelemetry._logs import LoggerProvider, NoOpLoggerProvider
+from opentelemetry._logs._internal import ProxyLoggerProvider
+from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
+from opentelemetry.metrics._internal import _ProxyMeterProvider
+from opentelemetry.sdk._logs import LoggerProvider as SdkLoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, SpanContext, TracerProvider
+from opentelemetry.util.types import AttributeValue
+
+from ..settings import Settings
+from .batching import BatchLimits, LogBatchProcessor, SpanBatchProcessor
+from .exporter import make_log_exporter, make_metric_exporter, make_span_exporter, say_losses
+from .holding import HoldingProcessor
+from .otel_env import resource, sampler
+
+__all__ = ["Providers"]
+
+OnDrop = Callable[[Any, Any, int], None]
+
+
+class _Flushable(Protocol):
+    def force_flush(self, timeout_millis: int = 30_000) -> bool: ...
+
+
+class Providers:
+    """The providers of one process.
+
+    ``spotter`` is added to every tracer provider that is met; ``on_attach`` is called when one is met the first time.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        spotter: SpanProcessor,
+        on_drop: OnDrop,
+        on_attach: Callable[[], None],
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        logger_provider: LoggerProvider | None = None,
+    ) -> None:
+        self.both: Final = settings.export == "both"
+        self._on_attach = on_attach
+        self._settings = settings
+        self._env = env
+        self._spotter = spotter
+        self._on_drop = on_drop
+        self._given = (tracer_provider, meter_provider, logger_provider)
+        self._attached: weakref.WeakKeyDictionary[Any, HoldingProcessor | None] = weakref.WeakKeyDictionary()
+        self._tracer_provider: SdkTracerProvider | None = None
+        self._meter_provider: SdkMeterProvider | None = None
+        self._logger_provider: SdkLoggerProvider | None = None
+        self._reader: PeriodicExportingMetricReader | None = None
+        self._pipeline: HoldingProcessor | None = None
+        self._exporters: list[object] = []
+        if tracer_provider is not None:
+            self._attach(tracer_provider)
+
+    # ------------------------------------------------------------------------------ traces
+
+    def real(self, own: TracerProvider | None) -> TracerProvider | None:
+        """The provider that the SDK's and the app's spans go to: a client's ``own``, else the global one, if set."""
+        provider = own or trace.get_tracer_provider()
+        if isinstance(provider, (ProxyTracerProvider, NoOpTracerProvider)):
+            return None
+        if provider not in self._attached:
+            self._attach(provider)
+        return provider
+
+    def tracer_provider(self, own: TracerProvider | None) -> TracerProvider:
+        """The provider for a span of ours: a client's own, the given, the app's, else the private one."""
+        provider = own or self._given[0] or self.real(None)
+        if provider is not None:
+            return provider
+        if self._tracer_provider is None:
+            # atexit is ours: the worker must have drained first
+            self._tracer_provider = SdkTracerProvider(
+                resource=resource(self._env), sampler=sampler(self._env), shutdown_on_exit=False
+            )
+            self._tracer_provider.add_span_processor(self._spotter)
+            self._tracer_provider.add_span_processor(self._processor())
+        return self._tracer_provider
+
+    def _attach(self, provider: TracerProvider) -> None:
+        self._attached[provider] = None
+        add = getattr(provider, "add_span_processor", None)
+        if add is not None:
+            add(self._spotter)
+            if self.both:
+                self._attached[provider] = self._processor()
+                add(self._attached[provider])
+        self._on_attach()
+
+    def _processor(self) -> HoldingProcessor:
+        """The one exporting pipeline of the process, behind every provider that it is added to."""
+        if self._pipeline is None:
+            exporter = make_span_exporter(self._settings, self._env, self._on_drop)
+            inner: SpanProcessor = SpanProcessor()
+            if exporter is not None:
+                self._exporters.append(exporter)
+                limits = BatchLimits.read(getattr(exporter, "endpoint", None), self._env)
+                inner = SpanBatchProcessor(exporter, limits, lambda n: self._on_drop("queue_full", "span", n))
+            self._pipeline = HoldingProcessor(inner)
+        return self._pipeline
+
+    def expect(self, context: SpanContext) -> None:
+        """The call span of ``context``, made by somebody else, waits for ``release`` before our export."""
+        if self._pipeline is not None:
+            self._pipeline.expect(context)
+
+    def release(self, context: SpanContext, late: Mapping[str, AttributeValue]) -> None:
+        """That span may be exported, with ``late`` attributes."""
+        if self._pipeline is not None:
+            self._pipeline.release(context, late)
+
+    # ------------------------------------------------------------------------------ metrics and logs
+
+    def meter_provider(self) -> MeterProvider:
+        """The given meter provider, the app's, or the private one, made at first use."""
+        provider = self._given[1] or metrics.get_meter_provider()
+        if not isinstance(provider, (_ProxyMeterProvider, NoOpMeterProvider)):
+            return provider
+        if self._meter_provider is None:
+            exporter = make_metric_exporter(self._settings, self._env, self._on_drop)
+            if exporter is not None:
+                self._exporters.append(exporter)
+                self._reader = PeriodicExportingMetricReader(exporter)
+            readers = () if self._reader is None else (self._reader,)
+            self._meter_provider = SdkMeterProvider(readers, resource=resource(self._env), shutdown_on_exit=False)
+        return self._meter_provider
+
+    def logger_provider(self) -> LoggerProvider:
+        """The given logger provider, the app's, or the private one, made at first use."""
+        provider = self._given[2] or _logs.get_logger_provider()
+        if not isinstance(provider, (ProxyLoggerProvider, NoOpLoggerProvider)):
+            return provider
+        if self._logger_provider is None:
+            exporter = make_log_exporter(self._settings, self._env, self._on_drop)
+            self._logger_provider = SdkLoggerProvider(resource=resource(self._env), shutdown_on_exit=False)
+            if exporter is not None:
+                self._exporters.append(exporter)
+                limits = BatchLimits.read(getattr(exporter, "endpoint", None), self._env, "OTEL_BLRP")
+                self._logger_provider.add_log_record_processor(
+                    LogBatchProcessor(exporter, limits, lambda n: self._on_drop("queue_full", "log", n))
+                )
+        return self._logger_provider
+
+    # ------------------------------------------------------------------------------ end
+
+    def collect(self) -> bool:
+        """Collects the metrics now and buffers them, if the private provider is used; says whether it is."""
+        if self._reader is None or self.meter_provider() is not self._meter_provider:
+            return False
+        self._reader.collect()
+        return True
+
+    def flush_metrics(self, timeout: float) -> bool:
+        """Exports the metrics now, from whichever provider is used."""
+        return _flush(self.meter_provider(), timeout)
+
+    def flush(self, timeout: float) -> bool:
+        """Delivers all that is waiting; False when something of our own exporters was lost or is still waiting."""
+        deadline = time.monotonic() + timeout
+        own: list[_Flushable] = []
+        if self._meter_provider is not None:
+            own.append(self._meter_provider)
+        if self._logger_provider is not None:
+            own.append(self._logger_provider)
+        if self._pipeline is not None:
+            own.append(self._pipeline)
+        delivered = sum(_flush(target, deadline - time.monotonic()) for target in own) == len(own)
+        for target in (*self._attached, *self._given[1:]):
+            _flush(target, deadline - time.monotonic())
+        return delivered
+
+    def shutdown(self, timeout: float) -> None:
+        """Delivers what can be delivered in ``timeout`` seconds and says on standard error what was lost."""
+        deadline = time.monotonic() + timeout
+        if self._pipeline is not None:
+            self._pipeline.let_go()
+        for target in (self._meter_provider, self._logger_provider, self._pipeline):
+            if target is not None:
+                _flush(target, max(0.0, deadline - time.monotonic()))
+        for exporter in self._exporters:
+            shutdown = getattr(exporter, "shutdown", None)
+            if shutdown is not None and hasattr(exporter, "losses"):
+                shutdown(timeout_millis=max(0.0, deadline - time.monotonic()) * 1000)
+        say_losses(self._exporters)
+
+    def after_fork(self) -> None:
+        """For the child of a fork. The processors and exporters start again by themselves."""
+        if self._pipeline is not None:
+            self._pipeline.after_fork()
+
+
+def _flush(target: Any, timeout: float) -> bool:
+    force_flush = getattr(target, "force_flush", None)
+    if force_flush is None:
+        return True
+    return bool(force_flush(max(1, int(timeout * 1000))))

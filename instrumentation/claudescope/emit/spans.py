@@ -1,0 +1,193 @@
+"""Steps and calls as spans, with explicit start and end times, and verdicts as evaluation events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry._logs import SeverityNumber
+from opentelemetry.context import Context
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, Span, SpanKind, Status, StatusCode
+from opentelemetry.util.types import AttributeValue
+
+from .. import semconv
+from ..settings import Settings
+from ..steps.model import Call, Step
+from .content import call_content, request_sha256, step_content
+from .providers import Providers
+
+__all__ = ["SpanWriter"]
+
+NO_EXEMPLAR: Final = trace.set_span_in_context(INVALID_SPAN)
+"""A context that offers no exemplar; an empty ``Context()`` is falsy, so the SDK would take the ambient one."""
+
+
+class SpanWriter:
+    """Writes spans and events. Only the worker uses it."""
+
+    def __init__(self, settings: Settings, providers: Providers) -> None:
+        self._settings = settings
+        self._providers = providers
+
+    def step(self, step: Step, call: Call, parent: Context | None = None) -> Context:
+        """Emits a step's span, if its call is sampled; gives the context to record its metrics in."""
+        under = call.context
+        if parent is None and not under.trace_flags.sampled:
+            return NO_EXEMPLAR
+        tracer = self._providers.tracer_provider(call.tracer_provider).get_tracer(semconv.SCOPE)
+        span = tracer.start_span(
+            f"{semconv.STEP_SPAN} {step.kind}",
+            context=parent or trace.set_span_in_context(NonRecordingSpan(under)),
+            kind=SpanKind.INTERNAL,
+            attributes=self.step_attributes(step, call),
+            start_time=step.started,
+        )
+        if step.error_type is not None:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(max(step.started, step.ended))
+        return trace.set_span_in_context(span)
+
+    def manual(self, step: Step, call: Call, span: Span) -> Context:
+        """Completes and ends the span of a step made by hand."""
+        span.set_attributes(self.step_attributes(step, call))
+        if step.error_type is not None:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(max(step.started, step.ended))
+        return trace.set_span_in_context(span) if span.get_span_context().trace_flags.sampled else NO_EXEMPLAR
+
+    def step_attributes(self, step: Step, call: Call) -> dict[str, AttributeValue]:
+        """All attributes of a step's span; what is unknown is absent."""
+        chain = call.chain
+        attributes: dict[str, AttributeValue] = {
+            semconv.STEP_INDEX: step.index,
+            semconv.STEP_KIND: step.kind,
+            semconv.STEP_LATENCY_SOURCE: step.latency_source,
+            semconv.CHAIN_ID: chain.id,
+        }
+        optional: tuple[tuple[str, AttributeValue | None], ...] = (
+            (semconv.REQUEST_MODEL, call.model or None),
+            (semconv.STEP_NAME, step.name),
+            (semconv.TOOL_NAME, step.tool_name),
+            (semconv.TOOL_CALL_ID, step.tool_call_id),
+            (semconv.STEP_CONFIDENCE, step.confidence),
+            (semconv.STEP_CONFIDENCE_METHOD, step.confidence_method),
+            (semconv.STEP_CONFIDENCE_CALIBRATED, step.calibrated),
+            (semconv.STEP_VALID, step.valid),
+            (semconv.STEP_VALIDITY_CHECKS, step.checks or None),
+            (semconv.STEP_VALIDITY_REASON, " ".join(map(str, step.reasons)) or None),
+            (semconv.STEP_MERGED, step.merged or None),
+            (semconv.STEP_INCOMPLETE, step.incomplete),
+            (semconv.CHAIN_CONFIDENCE, step.chain_confidence),
+            (semconv.REQUEST_SHA256, request_sha256(call)),
+            (semconv.KEEP, chain.keep or None),
+            (semconv.ERROR_TYPE, step.error_type),
+        )
+        attributes.update({name: value for name, value in optional if value is not None})
+        for key, value in (*call.labels.items(), *step.labels.items()):
+            attributes[semconv.LABEL_PREFIX + key] = value
+        if self._settings.content != "off":
+            attributes.update(step_content(step, self._settings))
+        return attributes
+
+    def call(self, call: Call) -> Context:
+        """Ends our own call span, or releases somebody else's; gives the context to record the call's metrics in."""
+        late = self._late_attributes(call)
+        if not call.owned:
+            if call.context.is_valid:
+                self._providers.release(call.context, late)
+            sampled = call.context.trace_flags.sampled
+            return trace.set_span_in_context(NonRecordingSpan(call.context)) if sampled else NO_EXEMPLAR
+        span = call.span
+        span.set_attributes({**_response_attributes(call), **late})
+        if call.error is not None and call.error.type != "cancelled":
+            span.set_status(Status(StatusCode.ERROR))
+            span.set_attribute(semconv.ERROR_TYPE, call.error.type)
+        span.end(call.ended)
+        return trace.set_span_in_context(span) if call.context.trace_flags.sampled else NO_EXEMPLAR
+
+    def _late_attributes(self, call: Call) -> dict[str, AttributeValue]:
+        chain = call.chain
+        attributes: dict[str, AttributeValue] = {semconv.CHAIN_ID: chain.id}
+        if chain.confidence is not None:
+            attributes[semconv.CHAIN_CONFIDENCE] = chain.confidence
+        if chain.keep:
+            attributes[semconv.KEEP] = True
+        if (digest := request_sha256(call)) is not None:
+            attributes[semconv.REQUEST_SHA256] = digest
+        if call.stream_end is not None:
+            attributes[semconv.STREAM_END] = call.stream_end
+        for key, value in call.labels.items():
+            attributes[semconv.LABEL_PREFIX + key] = value
+        if self._settings.content == "full":
+            attributes.update(call_content(call, self._settings))
+        return attributes
+
+    def evaluations(self, step: Step, call: Call, context: Context) -> None:
+        """Emits the verdicts that ``CLAUDESCOPE_EVALUATION_EVENTS`` asks for, in the step's context."""
+        wanted = self._settings.evaluation_events
+        if wanted == "off":
+            return
+        if step.valid is not None and (wanted == "all" or not step.valid):
+            self._event(call, context, step.ended, "validity", _pass(step.valid), None, step)
+        if step.confidence is not None and wanted == "all":
+            label = _pass(step.confidence >= self._settings.keep_below)
+            self._event(call, context, step.ended, "confidence", label, step.confidence, step)
+
+    def call_failed(self, call: Call, context: Context) -> None:
+        """Emits the failing verdict on a call that the API refused or that broke."""
+        if self._settings.evaluation_events != "off":
+            self._event(call, context, call.ended, "validity", "fail", None, None)
+
+    def _event(
+        self, call: Call, context: Context, at: int, name: str, label: str, score: float | None, step: Step | None
+    ) -> None:
+        attributes: dict[str, AttributeValue] = {semconv.EVALUATION_NAME: name, semconv.EVALUATION_LABEL: label}
+        if score is not None:
+            attributes[semconv.EVALUATION_SCORE] = score
+        if step is not None and step.reasons and name == "validity":
+            attributes[semconv.EVALUATION_EXPLANATION] = " ".join(map(str, step.reasons))
+        if call.response_id is not None:
+            attributes[semconv.RESPONSE_ID] = call.response_id
+        error = step.error_type if step is not None else call.error.type if call.error is not None else None
+        if error is not None:
+            attributes[semconv.ERROR_TYPE] = error
+        self._providers.logger_provider().get_logger(semconv.SCOPE).emit(
+            timestamp=at,
+            context=context,
+            severity_number=SeverityNumber.WARN if label == "fail" else SeverityNumber.INFO,
+            attributes=attributes,
+            event_name=semconv.EVALUATION_EVENT,
+        )
+
+
+def _pass(good: bool) -> str:
+    return "pass" if good else "fail"
+
+
+def _response_attributes(call: Call) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {}
+    if call.response_id:
+        attributes[semconv.RESPONSE_ID] = call.response_id
+    if call.response_model:
+        attributes[semconv.RESPONSE_MODEL] = call.response_model
+    if call.stop_reason:
+        attributes[semconv.FINISH_REASONS] = (call.stop_reason,)
+    if call.first_chunk is not None:
+        attributes[semconv.TIME_TO_FIRST_CHUNK] = (call.first_chunk - call.started) / 1e9
+    usage = call.usage
+    read, created = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+    if isinstance(usage.get("input_tokens"), int):
+        attributes[semconv.USAGE_INPUT] = usage["input_tokens"] + (read or 0) + (created or 0)
+    details = usage.get("output_tokens_details")
+    thinking = (
+        details.get("thinking_tokens") if isinstance(details, dict) else getattr(details, "thinking_tokens", None)
+    )
+    for name, value in (
+        (semconv.USAGE_OUTPUT, usage.get("output_tokens")),
+        (semconv.USAGE_CACHE_READ, read),
+        (semconv.USAGE_CACHE_CREATION, created),
+        (semconv.USAGE_REASONING, thinking),
+    ):
+        if isinstance(value, int):
+            attributes[name] = value
+    return attributes

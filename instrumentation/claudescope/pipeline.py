@@ -1,0 +1,232 @@
+"""From what happened to what is emitted: items become steps, steps get numbers and verdicts, and leave as spans.
+
+Runs on the worker's thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan
+
+from .assess.panel import Panel
+from .capture.guard import guard
+from .emit.metrics import Meters
+from .emit.spans import NO_EXEMPLAR, SpanWriter
+from .settings import Settings
+from .steps.blocks import blocks_of, steps_of
+from .steps.chains import Asked, ChainBook
+from .steps.items import BatchResult, BlockEnded, CallEnded, Item, ManualEnded, MessageCame, ToolsReturned
+from .steps.model import Block, Call, Chain, Step, ToolResult
+from .steps.record import record
+
+__all__ = ["Pipeline", "Subscriber"]
+
+Subscriber = Callable[[dict[str, Any]], object]
+_TRACE_BITS: Final = 64
+_RETURNED: Final = 10_000
+_GOES_ON: Final = ("tool_use", "pause_turn")
+"""Stop reasons after which the same run continues with another call."""
+
+
+class Pipeline:
+    """Turns queue items into emitted steps and calls. ``subscribers`` and ``error_subscribers`` get each record."""
+
+    def __init__(self, settings: Settings, book: ChainBook, panel: Panel, writer: SpanWriter, service: str) -> None:
+        self.subscribers: list[Subscriber] = []
+        self.error_subscribers: list[Subscriber] = []
+        self._settings = settings
+        self._book = book
+        self._panel = panel
+        self._writer = writer
+        self._service = service
+        self._returned: OrderedDict[str, None] = OrderedDict()
+
+    def work(self, item: Item, meters: Meters, assess: bool) -> None:
+        """Works on one item; without ``assess`` its steps stay unchecked."""
+        if isinstance(item, BlockEnded):
+            self._block(item, meters, assess)
+        elif isinstance(item, MessageCame):
+            self._message(item, meters, assess)
+        elif isinstance(item, ToolsReturned):
+            for result, asked in item.results:
+                self._tool(item, result, asked, meters, assess)
+        elif isinstance(item, CallEnded):
+            self._call(item.call, meters)
+        elif isinstance(item, ManualEnded):
+            self._manual(item, meters, assess)
+        elif isinstance(item, BatchResult):
+            self._batch_result(item, meters, assess)
+
+    # ------------------------------------------------------------------------------ items
+
+    def _block(self, item: BlockEnded, meters: Meters, assess: bool) -> None:
+        block, offset = item.block, item.offset
+        block.started += offset
+        block.ended += offset
+        block.deltas = [(pulled + offset, came + offset, text) for pulled, came, text in block.deltas]
+        self._steps(block, item.call, meters, assess)
+
+    def _message(self, item: MessageCame, meters: Meters, assess: bool) -> None:
+        try:
+            message = json.loads(item.body)
+        except ValueError:
+            return
+        if isinstance(message, dict):
+            self._whole(message, item.call, item.started, item.ended, meters, assess)
+
+    def _whole(
+        self, message: dict[str, Any], call: Call, started: int, ended: int, meters: Meters, assess: bool
+    ) -> None:
+        call.response_id = _string(message.get("id"))
+        call.response_model = _string(message.get("model"))
+        call.stop_reason = _string(message.get("stop_reason"))
+        usage = message.get("usage")
+        call.usage = usage if isinstance(usage, dict) else {}
+        for block in blocks_of(message, started, ended):
+            tool_use_id = block.fields.get("id")
+            if block.type == "tool_use" and isinstance(tool_use_id, str) and not self._book.claim([tool_use_id]):
+                # A raw response that the app never parsed: its tool uses are known only here.
+                name = _string(block.fields.get("name")) or ""
+                self._book.register(tool_use_id, Asked(call.chain, call.context, ended, name))
+            self._steps(block, call, meters, assess)
+
+    def _steps(self, block: Block, call: Call, meters: Meters, assess: bool) -> None:
+        if self._settings.content == "full":
+            call.blocks.append(block.fields)
+        steps = steps_of(block, self._settings.steps, call.sub_steps_left)
+        if len(steps) > 1:
+            call.sub_steps_left = max(1, call.sub_steps_left - len(steps))
+        for step in steps:
+            self._step(step, call, meters, assess)
+
+    def _tool(self, item: ToolsReturned, result: ToolResult, asked: Asked, meters: Meters, assess: bool) -> None:
+        if result.tool_use_id in self._returned:
+            return  # the app has sent the same request again
+        self._returned[result.tool_use_id] = None
+        if len(self._returned) > _RETURNED:
+            self._returned.popitem(last=False)
+        call = Call(
+            asked.chain,
+            asked.ended,
+            NonRecordingSpan(asked.context),
+            owned=False,
+            model=item.call.model,
+            labels=item.call.labels,
+            tracer_provider=item.call.tracer_provider,
+        )
+        step = Step(
+            "tool_run",
+            asked.ended,
+            max(asked.ended, item.at),
+            "measured",
+            last=True,
+            tool_name=asked.tool_name,
+            tool_call_id=result.tool_use_id,
+            is_error=result.is_error,
+        )
+        self._step(step, call, meters, assess)
+
+    def _batch_result(self, item: BatchResult, meters: Meters, assess: bool) -> None:
+        message = item.message
+        if not isinstance(message, dict):
+            return
+        outer = item.call
+        call = Call(
+            Chain(),
+            item.at,
+            outer.span,
+            owned=False,
+            operation="batch_result",
+            model=_string(message.get("model")) or outer.model,
+            provider=outer.provider,
+            labels={**outer.labels, "custom_id": item.custom_id},
+            tracer_provider=outer.tracer_provider,
+            ended=item.at,
+        )
+        self._whole(message, call, item.at, item.at, meters, assess)
+
+    def _manual(self, item: ManualEnded, meters: Meters, assess: bool) -> None:
+        step, call = item.step, item.call
+        self._number(step, call)
+        self._weigh(step, call)
+        context = self._writer.manual(step, call, item.span)
+        self._told(step, call, context, meters)
+
+    # ------------------------------------------------------------------------------ steps and calls
+
+    def _step(self, step: Step, call: Call, meters: Meters, assess: bool) -> None:
+        self._number(step, call)
+        if assess:
+            self._panel.assess(step, call)
+        else:
+            meters.dropped("queue_full", "assessment", 1)
+        self._weigh(step, call)
+        context = self._writer.step(step, call)
+        self._told(step, call, context, meters)
+
+    def _number(self, step: Step, call: Call) -> None:
+        step.index = call.chain.take_index()
+
+    def _weigh(self, step: Step, call: Call) -> None:
+        """The chain's confidence so far, and whether the run must be kept from here on."""
+        chain = call.chain
+        if step.confidence is not None:
+            chain.confidence = step.confidence * (1.0 if chain.confidence is None else chain.confidence)
+        step.chain_confidence = chain.confidence
+        settings = self._settings
+        if not chain.keep:
+            chain.keep = (
+                self._in_base_share(chain, call)
+                or step.valid is False
+                or step.seconds >= settings.keep_slower
+                or (step.confidence is not None and step.confidence < settings.keep_below)
+            )
+
+    def _in_base_share(self, chain: Chain, call: Call) -> bool:
+        share = self._settings.keep_share
+        if share >= 1:
+            return True
+        trace_id = (chain.root or call.context).trace_id
+        # The lower 64 bits against the share, as the SDK's TraceIdRatioBased sampler does.
+        return (trace_id & (1 << _TRACE_BITS) - 1) < round(share * (1 << _TRACE_BITS))
+
+    def _told(self, step: Step, call: Call, context: Context, meters: Meters) -> None:
+        sampled = context is not NO_EXEMPLAR
+        meters.record_step(step, call, context, exemplar=sampled and call.chain.keep)
+        self._writer.evaluations(step, call, context)
+        if self.subscribers or self.error_subscribers:
+            span = trace.get_current_span(context).get_span_context()
+            told = record(step, call, span, self._service)
+            _tell(self.subscribers, told)
+            if step.valid is False:
+                _tell(self.error_subscribers, told)
+
+    def _call(self, call: Call, meters: Meters) -> None:
+        chain = call.chain
+        if not chain.keep:
+            chain.keep = call.error is not None or self._in_base_share(chain, call)
+        context = self._writer.call(call)
+        meters.record_call(call, context, exemplar=context is not NO_EXEMPLAR and chain.keep)
+        if call.error is not None and call.error.type != "cancelled":
+            self._writer.call_failed(call, context)
+        if call.operation == "chat" and call.stop_reason not in _GOES_ON and chain.next_index:
+            meters.chain_ended(chain, call)
+
+
+def _tell(subscribers: list[Subscriber], told: dict[str, Any]) -> None:
+    for subscriber in tuple(subscribers):
+        try:
+            subscriber(told)
+        except Exception as error:  # noqa: BLE001 - the app's own callback; contained by contract
+            name = getattr(subscriber, "__qualname__", repr(subscriber))
+            guard.note(f"call the subscriber {name}", error)
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,266 @@
+"""The worker: one bounded queue and one daemon thread a process, between the app's threads and the pipeline.
+
+The app's threads only put; everything that costs is done here. When the queue is over half full, steps are emitted
+without assessment; when it is full, steps are dropped; the end of a call always goes through. Every drop is counted.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from typing import Any, Final
+
+from opentelemetry._logs import LoggerProvider
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import Span, Tracer, TracerProvider
+
+from . import __version__, semconv
+from .assess.panel import Panel
+from .capture.guard import guard
+from .capture.spotter import Spotter, spotted
+from .emit.metrics import Meters
+from .emit.otel_env import resource, unsupported
+from .emit.providers import Providers
+from .emit.spans import SpanWriter
+from .pipeline import Pipeline
+from .settings import Settings
+from .steps.chains import ChainBook
+from .steps.items import Barrier, CallEnded, Item, ManualEnded
+
+__all__ = ["Worker"]
+
+logger = logging.getLogger("claudescope")
+
+_WATCH: Final = 0.1
+"""Seconds between looks for a provider of the app's, while it has none and its spans are wanted too."""
+_SETTLE: Final = 0.05
+"""Seconds in which new metric series are gathered before the app's own meter provider is asked to export them."""
+_COLLECTIONS: Final = 200
+"""How many new label sets are collected at once, on the worker; later ones wait for the next interval."""
+
+
+class Worker:
+    """The recorder of one process (``capture.recorder.Recorder``): everything behind the seam."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        logger_provider: LoggerProvider | None = None,
+    ) -> None:
+        self.settings = settings
+        self.book = ChainBook()
+        self.panel = Panel.from_entry_points(settings, on_drop=self._on_drop)
+        self.providers = Providers(
+            settings,
+            env,
+            Spotter(),
+            self._on_drop,
+            self._exit_first,
+            tracer_provider,
+            meter_provider,
+            logger_provider,
+        )
+        service = str(resource(env).attributes.get(semconv.SERVICE_NAME, ""))
+        self.pipeline = Pipeline(settings, self.book, self.panel, SpanWriter(settings, self.providers), service)
+        self._meters: Meters | None = None
+        self._meters_of: MeterProvider | None = None
+        self._open: set[Any] = set()
+        self._start()
+        atexit.register(self._exit)
+        if hasattr(os, "register_at_fork"):
+            me = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _after_fork(me))
+        ignored = unsupported(env)
+        if ignored:
+            logger.warning("claudescope does not honour %s.", ", ".join(ignored))
+
+    # ------------------------------------------------------------------------------ Recorder, on the app's threads
+
+    def put(self, item: Item) -> None:
+        """Hands one item to the worker; drops it, counted, when the queue is full."""
+        if not self._ended and (
+            self._queue.qsize() < self.settings.queue or isinstance(item, (CallEnded, ManualEnded, Barrier))
+        ):
+            self._queue.put(item)
+            return
+        with self._lock:
+            self._dropped += 1
+
+    def real_provider(self, own: TracerProvider | None) -> TracerProvider | None:
+        """The provider whose spans the app's telemetry sees, or None."""
+        return self.providers.real(own)
+
+    def tracer(self, own: TracerProvider | None) -> Tracer:
+        """Tracer for a span of ours."""
+        return self.providers.tracer_provider(own).get_tracer(semconv.SCOPE, __version__)
+
+    def adopt(self, span: Span) -> None:
+        """``span``, made by somebody else, is a call whose end waits for its assessment."""
+        context = span.get_span_context()
+        if context.is_valid:
+            self.providers.expect(context)
+
+    def spotted(self) -> Span | None:
+        """The innermost open call span of an instrumentation in this context."""
+        return spotted()
+
+    def opened(self, capture: Any) -> None:
+        """Remembers a stream that is being read, to finish it at exit."""
+        self._open.add(capture)
+
+    def closed(self, capture: Any) -> None:
+        """Forgets what ``opened`` remembered."""
+        self._open.discard(capture)
+
+    # ------------------------------------------------------------------------------ the thread
+
+    def _start(self) -> None:
+        self._ended = False
+        self._dropped = 0
+        self._collections = 0
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._new_series = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="claudescope-worker", daemon=True)
+        self._thread.start()
+        threading.Thread(target=self._export_new_series, name="claudescope-metrics", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._ended:
+            watching = self.providers.both and self.providers.real(None) is None
+            try:
+                item = self._queue.get(timeout=_WATCH if watching else None)
+            except queue.Empty:
+                continue
+            try:
+                self._work(item)
+            except Exception as error:  # noqa: BLE001 - the guard
+                guard.note("work on what a call did", error)
+                self._failed(error)
+
+    def _work(self, item: Item) -> None:
+        if isinstance(item, Barrier):
+            item.passed.set()
+            return
+        meters = self._meters_now()
+        if self._dropped:
+            with self._lock:
+                dropped, self._dropped = self._dropped, 0
+            meters.dropped("queue_full", "step", dropped)
+        self.pipeline.work(item, meters, assess=self._queue.qsize() <= self.settings.queue // 2)
+
+    def _failed(self, error: Exception) -> None:
+        self._meters_now().dropped("internal_error", "step", 1)
+        if guard.reraise:
+            self.fault = error
+
+    fault: Exception | None = None
+    """In tests, the last fault of the worker's own thread."""
+
+    def _meters_now(self) -> Meters:
+        provider = self.providers.meter_provider()
+        if self._meters is None or provider is not self._meters_of:
+            meter = provider.get_meter(semconv.SCOPE, __version__)
+            self._meters = Meters(meter, self.settings.metric_labels, self._born)
+            self._meters_of = provider
+        return self._meters
+
+    def _born(self) -> None:
+        """A series that is born at 1 loses its first event, so its zero is collected before the 1 is added.
+
+        Our own reader only encodes and buffers. The app's may wait for a network, so it is asked on another thread.
+        """
+        if self._collections < _COLLECTIONS and self.providers.collect():
+            self._collections += 1
+        else:
+            self._new_series.set()
+
+    def _export_new_series(self) -> None:
+        wake = self._new_series
+        while not self._ended and wake is self._new_series:
+            wake.wait()
+            time.sleep(_SETTLE)
+            wake.clear()
+            if self._ended:
+                return
+            try:
+                self.providers.flush_metrics(10.0)
+            except Exception as error:  # noqa: BLE001 - the guard
+                guard.note("export the metrics", error)
+
+    def _on_drop(self, reason: Any, kind: Any, count: int) -> None:
+        meters = self._meters
+        if meters is not None and kind != "metric":
+            meters.dropped(reason, kind, count)
+
+    # ------------------------------------------------------------------------------ flush, exit, fork
+
+    def drain(self, timeout: float) -> bool:
+        """Waits until everything put so far has been worked on."""
+        if threading.current_thread() is self._thread:
+            return True
+        passed = threading.Event()
+        self._queue.put(Barrier(passed))
+        return passed.wait(max(0.0, timeout))
+
+    def flush(self, timeout: float) -> bool:
+        """Works on what was put and delivers it; False if not in time or if something was lost since the last call."""
+        deadline = time.monotonic() + timeout
+        drained = self.drain(timeout)
+        delivered = self.providers.flush(max(0.1, deadline - time.monotonic()))
+        return drained and delivered
+
+    def shutdown(self) -> None:
+        """Finishes open streams, works on what is left, delivers it, and says what was lost. Idempotent."""
+        if self._ended:
+            return
+        deadline = time.monotonic() + self.settings.exit_wait
+        for tape in tuple(self._open):
+            tape.finish("dropped")
+        self.drain(self.settings.exit_wait)
+        self._ended = True
+        self._new_series.set()
+        self.drain(0)  # wakes the thread
+        self.providers.shutdown(max(0.0, deadline - time.monotonic()))
+        atexit.unregister(self._exit)
+
+    def _exit(self) -> None:
+        try:
+            self.shutdown()
+        except Exception as error:  # noqa: BLE001 - the guard
+            guard.note("deliver the last spans", error)
+
+    def _exit_first(self) -> None:
+        """The app's providers shut themselves down at exit; handlers run newest first, and ours must be before."""
+        atexit.unregister(self._exit)
+        atexit.register(self._exit)
+
+    def _after_fork(self) -> None:
+        """A forked child gets its own queue and thread; what the parent had in its queue is the parent's to emit."""
+        if self._ended:
+            return
+        self.book.reset_lock()
+        self._open = set()
+        self.providers.after_fork()
+        self._start()
+        # Children of multiprocessing and billiard (celery) end by os._exit, which runs no atexit handlers.
+        for name in ("multiprocessing.util", "billiard.util"):
+            util = sys.modules.get(name)
+            if util is not None:
+                util.Finalize(None, self._exit, exitpriority=100)
+
+
+def _after_fork(reference: weakref.ReferenceType[Worker]) -> None:
+    worker = reference()
+    if worker is not None:
+        worker._after_fork()

@@ -1,0 +1,17 @@
+"""What every test has: faults of our own are raised, and the settings of the person who runs the tests are not seen."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+for _name in [name for name in os.environ if name.startswith(("CLAUDESCOPE_", "OTEL_", "ANTHROPIC_"))]:
+    del os.environ[_name]
+
+
+@pytest.fixture(autouse=True)
+def faults_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    from claudescope.capture.guard import guard
+
+    monkeypatch.setattr(guard, "reraise", True)
