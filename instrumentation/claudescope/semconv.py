@@ -104,9 +104,7 @@ STEP_KIND: Final = _attribute(
     "Type of the content block (`thinking`, `text`, `tool_use`, ...), `tool_run` for a tool that the app ran, `manual`"
     " for a step made by hand.",
 )
-STEP_NAME: Final = _attribute(
-    "claudescope.step.name", "string", "step", "claudescope", "Name of a step made by hand, or heading of a sub-step."
-)
+STEP_NAME: Final = _attribute("claudescope.step.name", "string", "step", "claudescope", "Name, or marker (`step 3`).")
 STEP_LATENCY_SOURCE: Final = _attribute(
     "claudescope.step.latency.source",
     "string",
@@ -184,9 +182,7 @@ STEP_TEXT: Final = _attribute(
 CHAIN_ID: Final = _attribute(
     "claudescope.chain.id", "string", "step, call", "claudescope", "The agent run that the step belongs to, 32 hex."
 )
-CHAIN_NAME: Final = _attribute(
-    "claudescope.chain.name", "string", "run", "claudescope", "Name given to `claudescope.run(name)`."
-)
+CHAIN_NAME: Final = _attribute("claudescope.chain.name", "string", "run", "claudescope", "Name of the run.")
 CHAIN_CONFIDENCE: Final = _attribute(
     "claudescope.chain.confidence",
     "double",

@@ -231,9 +231,14 @@ class Capture:
         if self.done:
             return
         call = self._known()
-        if (call.operation == "chat" and follow_stream(self, value)) or (call.operation == "batch_results" and follow_results(self, value)):
-            self.tapped = True
-        elif self.response is not None and (body := body_read(self.response)) is not None:
+        if call.operation == "chat":
+            self.tapped = follow_stream(self, value)
+        elif call.operation == "batch_results":
+            self.tapped = follow_results(self, value)
+        if self.tapped:
+            return
+        body = None if self.response is None else body_read(self.response)
+        if body is not None:
             now = time.time_ns()
             for block in getattr(value, "content", None) or ():
                 if getattr(block, "type", None) == "tool_use":

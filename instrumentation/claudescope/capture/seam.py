@@ -51,6 +51,7 @@ class Seam:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self.active = False
         self.originals: list[tuple[type, str, Callable[..., Any]]] = []
 
     def install(self) -> None:
@@ -75,9 +76,11 @@ class Seam:
             if cls is not None and original is not None:
                 self.originals.append((cls, name, original))
                 setattr(cls, name, wrap(original))
+        self.active = True
 
     def remove(self) -> None:
-        """Gives back the original functions. A wrapper that somebody put around ours since then stays."""
+        """Gives back the original functions. Under a wrapper that somebody put around ours, ours only passes on."""
+        self.active = False
         while self.originals:
             cls, name, original = self.originals.pop()
             if getattr(cls.__dict__.get(name), "__wrapped__", None) is original:
@@ -100,7 +103,7 @@ class Seam:
     def _request(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def request(client: Any, *arguments: Any, **keywords: Any) -> Any:
-            begun = self._begin(client, arguments, keywords, False)
+            begun = self._begin(client, arguments, keywords, False) if self.active else None
             if begun is None:
                 return original(client, *arguments, **keywords)
             capture, arguments, keywords = begun
@@ -120,7 +123,7 @@ class Seam:
     def _async_request(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
         async def request(client: Any, *arguments: Any, **keywords: Any) -> Any:
-            begun = self._begin(client, arguments, keywords, True)
+            begun = self._begin(client, arguments, keywords, True) if self.active else None
             if begun is None:
                 return await original(client, *arguments, **keywords)
             capture, arguments, keywords = begun

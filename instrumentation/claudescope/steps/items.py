@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from opentelemetry.trace import Span
 
@@ -75,4 +75,4 @@ class Barrier:
     passed: Event
 
 
-Item = Union[ToolsReturned, BlockEnded, MessageCame, BatchResult, CallEnded, ManualEnded, Barrier]
+Item: TypeAlias = ToolsReturned | BlockEnded | MessageCame | BatchResult | CallEnded | ManualEnded | Barrier

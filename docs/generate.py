@@ -1,0 +1,103 @@
+"""Writes the reference tables of docs/ from the code: ``python docs/generate.py`` (``--check``: only compare)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from claudescope import semconv
+from claudescope.settings import SETTINGS
+
+HERE = Path(__file__).parent
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: object) -> str:
+    if value in ("", None, ()):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def settings() -> str:
+    """The settings of ``claudescope.settings``."""
+    rows = [
+        (f"`{setting.variable}`", f"`{key}`", setting.type, _default(setting.default), setting.sentence)
+        for key, setting in SETTINGS.items()
+    ]
+    return (
+        "# Settings\n\nFrom flag, call argument, environment variable, `claudescope.toml` (first found from the working"
+        " directory up to the repository's root, or the file that `CLAUDESCOPE_CONFIG` names), default, in this order."
+        " An unknown name is an error.\n\n"
+    ) + _table(("variable", "key in `claudescope.toml`", "type", "default", "meaning"), rows)
+
+
+def attributes() -> str:
+    """The attributes and events of ``claudescope.semconv``."""
+    rows = [
+        (f"`{attribute.name}`", attribute.type, attribute.where, attribute.source, attribute.brief)
+        for attribute in semconv.ATTRIBUTES.values()
+    ]
+    events = [
+        (f"`{event.name}`", ", ".join(f"`{name}`" for name in event.attributes), event.source, event.brief)
+        for event in semconv.EVENTS.values()
+    ]
+    return (
+        "# Spans, attributes and events\n\n"
+        f"A step is a span `{semconv.STEP_SPAN} {{kind}}`, INTERNAL, child of its call's span; a step made by hand is"
+        f" `{semconv.MANUAL_STEP_SPAN} {{name}}`. Where no other call span exists, ours is `{semconv.CALL_SPAN} {{model}}`,"
+        f" CLIENT. `claudescope.run(name)` makes `{semconv.RUN_SPAN} {{name}}`. Sources: `genai`: the OpenTelemetry GenAI"
+        " conventions; `otel`: the general ones; `anthropic`: the SDK's own spans; `claudescope`: this project.\n\n"
+        + _table(("attribute", "type", "on", "source", "meaning"), rows)
+        + "\n## Events\n\n"
+        + _table(("event", "attributes", "source", "meaning"), events)
+    )
+
+
+def metrics() -> str:
+    """The instruments of ``claudescope.semconv``."""
+    rows = [
+        (
+            f"`{metric.name}`",
+            metric.kind,
+            f"`{metric.unit}`",
+            ", ".join(f"`{name}`" for name in metric.attributes),
+            metric.source,
+            metric.brief,
+            " ".join(f"{bound:g}" for bound in metric.boundaries),
+        )
+        for metric in semconv.METRICS.values()
+    ]
+    return (
+        "# Metrics\n\nLabels never hold an id or text. `claudescope.step.index` is a string, `0` to `15` and then `16+`."
+        " `gen_ai.tool.name` has the first 50 names, then `other`; business labels are those named in"
+        " `CLAUDESCOPE_METRIC_LABELS`, at most 50 values each. `gen_ai.response.model`, `error.type` and the check are"
+        " absent where there are none.\n\n"
+    ) + _table(("metric", "instrument", "unit", "labels", "source", "meaning", "boundaries"), rows)
+
+
+PAGES = {"settings.md": settings, "attributes.md": attributes, "metrics.md": metrics}
+
+
+def main(check: bool) -> int:
+    """Writes the pages, or names those that are not current and gives 1."""
+    stale = []
+    for name, page in PAGES.items():
+        path, text = HERE / name, page()
+        if not path.exists() or path.read_text("utf-8") != text:
+            stale.append(name)
+            if not check:
+                path.write_text(text, "utf-8")
+    for name in stale:
+        print(f"docs/{name} {'is not current: run python docs/generate.py' if check else 'written'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
