@@ -224,8 +224,6 @@ RETRY_COUNT: Final = _attribute(
     "http.request.resend_count", "int", "call", "otel", "How many times the SDK sent the request again."
 )
 
-# ---------------------------------------------------------------------------------------------- call attributes
-
 OPERATION_NAME: Final = _attribute("gen_ai.operation.name", "string", "call, run", "genai", "`chat`, `invoke_workflow`")
 PROVIDER_NAME: Final = _attribute(
     "gen_ai.provider.name", "string", "call, step", "genai", "`anthropic`, `aws.bedrock` or `gcp.vertex_ai`"
@@ -273,8 +271,6 @@ REQUEST_ID: Final = _attribute(
     "anthropic.request.id", "string", "call", "anthropic", "Provider's request id, from the `request-id` header."
 )
 SERVICE_NAME: Final = _attribute("service.name", "string", "resource", "otel", "")
-
-# ---------------------------------------------------------------------------------------------- evaluation events
 
 EVALUATION_NAME: Final = _attribute("gen_ai.evaluation.name", "string", "event", "genai", "`confidence` or `validity`")
 EVALUATION_SCORE: Final = _attribute("gen_ai.evaluation.score.value", "double", "event", "genai", "")
