@@ -1,32 +1,68 @@
-# Two commands do everything on a machine with Python and make: `make demo` and `make test`.
+# Two commands do everything on a machine with Python (3.10 or later) and make: `make demo` and `make test`.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+BENCH := .venvs/bench
 
-.PHONY: demo test check format install clean
-install: $(STAMP)
+.PHONY: help install demo test test-stack check format docs constraints bench-overhead bench-ingest bench-start clean
 
-$(STAMP): pyproject.toml constraints.txt
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+
+install: $(VENV)/.installed ## the virtual environment in .venv
+
+$(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
-	touch $(STAMP)
+	$(PIP) -e '.[dev]'
+	touch $@
 
-demo: $(STAMP)
-	$(BIN)/claudescope demo
+$(VENV)/.browser: $(VENV)/.installed
+	$(PIP) -e '.[dev,browser]'
+	touch $@
 
-test: $(STAMP)
-	$(BIN)/python -m pytest -m 'not stack'
+demo: $(VENV)/.installed ## the main job on the embedded server, with example apps
+	$(BIN)/claudescope demo $(ARGS)
 
-check: $(STAMP)
+test: $(VENV)/.installed ## all tests but those that need a browser
+	$(BIN)/python -m pytest -m 'not stack' -n 2 --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
+
+test-stack: $(VENV)/.browser ## the tests in a real browser
+	$(BIN)/python -m pytest -m stack $(ARGS)
+
+check: $(VENV)/.installed ## lint, types, import rules, generated docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python docs/generate.py --check
 
-format: $(STAMP)
+format: $(VENV)/.installed ## what the linters can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:
-	rm -rf $(VENV) .cache dist
+docs: $(VENV)/.installed ## the generated reference tables
+	$(BIN)/python docs/generate.py
+
+constraints: ## exact versions of a fresh installation
+	rm -rf .venvs/constraints
+	$(PYTHON) -m venv .venvs/constraints
+	.venvs/constraints/bin/python -m pip install --quiet '.[dev,browser]'
+	.venvs/constraints/bin/python -m pip freeze --exclude claudescope > constraints.txt
+
+$(BENCH)/.installed: pyproject.toml bench/requirements.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet -c constraints.txt -e . -r bench/requirements.txt
+	touch $@
+
+bench-overhead: $(BENCH)/.installed ## what claudescope adds to an app, beside its peers
+	$(BENCH)/bin/python bench/overhead.py $(ARGS)
+
+bench-ingest: $(VENV)/.installed ## how much the embedded server takes in
+	$(BIN)/python bench/ingest.py $(ARGS)
+
+bench-start: $(VENV)/.installed ## how fast the embedded server is there, and how small
+	$(BIN)/python bench/start.py $(ARGS)
+
+clean: ## everything that the other targets made
+	rm -rf $(VENV) .venvs .cache dist build

@@ -45,7 +45,7 @@ class Pipeline:
         self._panel = panel
         self._writer = writer
         self._service = service
-        self._returned: OrderedDict[str, None] = OrderedDict()
+        self._returned: OrderedDict[tuple[str, int], None] = OrderedDict()
 
     def work(self, item: Item, meters: Meters, assess: bool) -> None:
         """Works on one item; without ``assess`` its steps stay unchecked."""
@@ -90,10 +90,12 @@ class Pipeline:
         call.usage = usage if isinstance(usage, dict) else {}
         for block in blocks_of(message, started, ended):
             tool_use_id = block.fields.get("id")
-            if block.type == "tool_use" and isinstance(tool_use_id, str) and not self._book.claim([tool_use_id]):
-                # A raw response that the app never parsed: its tool uses are known only here.
-                name = _string(block.fields.get("name")) or ""
-                self._book.register(tool_use_id, Asked(call.chain, call.context, ended, name))
+            if block.type == "tool_use" and isinstance(tool_use_id, str):
+                known = self._book.claim([tool_use_id]).get(tool_use_id)
+                if known is None or known.chain is not call.chain:
+                    # A raw response that the app never parsed: its tool uses are known only here.
+                    name = _string(block.fields.get("name")) or ""
+                    self._book.register(tool_use_id, Asked(call.chain, call.context, ended, name))
             self._steps(block, call, meters, assess)
 
     def _steps(self, block: Block, call: Call, meters: Meters, assess: bool) -> None:
@@ -106,9 +108,10 @@ class Pipeline:
             self._step(step, call, meters, assess)
 
     def _tool(self, item: ToolsReturned, result: ToolResult, asked: Asked, meters: Meters, assess: bool) -> None:
-        if result.tool_use_id in self._returned:
+        asking = (result.tool_use_id, asked.ended)  # a replayed response has the ids of the original
+        if asking in self._returned:
             return  # the app has sent the same request again
-        self._returned[result.tool_use_id] = None
+        self._returned[asking] = None
         if len(self._returned) > _RETURNED:
             self._returned.popitem(last=False)
         call = Call(

@@ -42,7 +42,10 @@ def _interactions(path: Path) -> list[dict[str, Any]]:
         return data if isinstance(data, list) else data.get("interactions", [])
     if path.suffix in (".txt", ".sse"):
         return [{"request": {}, "response": {"body": path.read_text("utf-8")}}]
-    yaml = pytest.importorskip("yaml")
+    if os.environ.get("CI") != "true":
+        pytest.importorskip("yaml")
+    import yaml
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return (yaml.load(path.read_bytes(), Loader=loader) or {}).get("interactions", [])
 

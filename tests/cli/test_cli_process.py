@@ -174,5 +174,8 @@ def test_signal_mask_and_ignored_signals_are_what_they_would_be_without_us(tmp_p
         ).stdout
         for argv in (look, command("run", "--", *look))
     ]
-    assert len(seen[0].splitlines()) == 2
-    assert seen[1] == seen[0]
+    internal = (
+        3 << 31
+    )  # signals 32 and 33 are glibc's own: its posix_spawn ignores them until the program's glibc is up
+    plain, ours = ([int(line.split()[1], 16) & ~internal for line in text.splitlines()] for text in seen)
+    assert ours == plain == [0, 1 << (signal.SIGXCPU - 1)]

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -42,7 +43,7 @@ class _Server(ThreadingHTTPServer):
 class Sink:
     """``answers`` are given first, one a request; then ``default``. ``requests`` holds (path, headers, message)."""
 
-    def __init__(self, port=0, default=None, answers=()):
+    def __init__(self, port=0, default=None, answers=(), tls=None):
         self.answers = deque(answers)
         self.default = default or Answer()
         self.requests = []
@@ -73,7 +74,9 @@ class Sink:
                 if answer.hang:
                     sink._over.wait(answer.hang)
                 if answer.status < 300:
-                    sink.requests.append((self.path, dict(self.headers), MESSAGES[self.path].FromString(data)))
+                    sink.requests.append(
+                        (self.path, dict(self.headers), MESSAGES[urlsplit(self.path).path].FromString(data))
+                    )
                 else:
                     sink.refused += 1
                 try:
@@ -91,7 +94,9 @@ class Sink:
         self._open = set()
         self._server = _Server(("127.0.0.1", port), Handler)
         self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self):
@@ -120,3 +125,33 @@ class Sink:
             for resource in message.resource_logs
             for scope in resource.scope_logs
         )
+
+
+def make_certificate(folder):
+    import datetime
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "sink")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder / "cert.pem", folder / "key.pem"

@@ -17,7 +17,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
-from otlp_sink import Answer, Sink, eventually
+from otlp_sink import Answer, Sink, eventually, make_certificate
 
 from claudescope.emit.batching import BatchLimits, LogBatchProcessor, SpanBatchProcessor, schedule_delay_millis
 from claudescope.emit.endpoint import resolve
@@ -304,11 +304,11 @@ def end():
 
 atexit.register(end)
 
-def emit(first, number):
+def emit(first, number, records=4):
     tracer, logger = provider.get_tracer("t"), loggers.get_logger("t")
     for index in range(first, first + number):
         tracer.start_span(f"span {index}").end()
-    for _ in range(4):
+    for _ in range(records):
         logger.emit(LogRecord(event_name="e", timestamp=1))
 """
 
@@ -355,7 +355,7 @@ def test_a_forked_child_sends_its_own_spans_and_not_its_parents(sink):
         """
         import warnings
         warnings.simplefilter("ignore", DeprecationWarning)
-        emit(0, 2)
+        emit(0, 2, records=0)
         span_processor._batching.drain()
         while not spans.sender.last_error:
             time.sleep(0.005)
@@ -385,6 +385,20 @@ def test_batch_processor_batches_counts_what_finds_no_room_and_makes_flush_false
     assert drops == [("queue_full", "span", 1)] * 2
     assert sink.span_names() == [f"span {index}" for index in range(10)]
     assert processor.force_flush(30_000) is True
+    processor.shutdown(1000)
+
+
+def test_a_producer_that_waits_loses_nothing(sink, span_exporter, drops):
+    exporter = span_exporter(sink.url)
+    processor = SpanBatchProcessor(exporter, BatchLimits(delay_millis=3_600_000, batch=1000, queue=10))
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    for index in range(100):
+        provider.get_tracer("t").start_span(f"span {index}").end()
+        processor.relieve()
+    assert processor.force_flush(30_000) is True
+    assert sink.span_names() == [f"span {index}" for index in range(100)]
+    assert drops == []
     processor.shutdown(1000)
 
 
@@ -436,6 +450,16 @@ def test_logs_and_metrics_take_the_same_way(sink, settings, on_drop, drops):
     assert drops == [("rejected", "metric", 2)]  # two data points
     meters.shutdown()
     processor.shutdown()
+
+
+def test_an_item_that_cannot_be_encoded_is_counted_and_takes_no_other_with_it(sink, span_exporter, make_spans, drops):
+    exporter = span_exporter(sink.url)
+    spans = list(make_spans(7))
+    spans[3]._name = "half a pair: \ud83d"  # JSON can spell it, UTF-8 cannot
+    assert exporter.export(spans) is SpanExportResult.FAILURE
+    assert exporter.force_flush(30_000) is False
+    assert drops == [("rejected", "span", 1)]
+    assert sink.span_names() == [f"span {index}" for index in (0, 1, 2, 4, 5, 6)]
 
 
 def test_an_oversized_batch_is_split(sink, span_exporter, make_spans, monkeypatch):
@@ -515,3 +539,72 @@ def test_schedule_delay():
     assert BatchLimits.read(endpoint, {"OTEL_BSP_MAX_QUEUE_SIZE": "9", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "99"}) == (
         BatchLimits(20, 9, 9)
     )
+
+
+def test_a_proxy_is_used_for_what_is_not_on_this_machine(sink, span_exporter, make_spans, monkeypatch):
+    monkeypatch.setenv("http_proxy", sink.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    exporter = span_exporter("http://collector.invalid:4318")
+    exporter.export(make_spans(2))
+    assert exporter.force_flush(30_000) is True
+    assert sink.requests[0][0] == "http://collector.invalid:4318/v1/traces"
+    assert sink.requests[0][1]["Host"] == "collector.invalid:4318"
+
+
+def test_tls_with_a_certificate_of_ones_own_and_of_the_client(tmp_path, span_exporter, make_spans, drops):
+    import ssl
+
+    certificate, key = make_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.load_verify_locations(certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    sink = Sink(tls=context)
+    try:
+        stranger = span_exporter(sink.url)
+        stranger.export(make_spans(1))
+        eventually(lambda: "CERTIFICATE_VERIFY_FAILED" in stranger.sender.last_error)
+        env = {
+            "OTEL_EXPORTER_OTLP_CERTIFICATE": str(certificate),
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": str(certificate),
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY": str(key),
+        }
+        friend = span_exporter(sink.url, env)
+        friend.export(make_spans(2))
+        assert friend.force_flush(30_000) is True
+        assert sink.span_names() == ["span 0", "span 1"]
+    finally:
+        sink.close()
+
+
+def test_a_certificate_that_is_not_there_is_named(tmp_path, span_exporter, make_spans):
+    exporter = span_exporter("https://127.0.0.1:9", {"OTEL_EXPORTER_OTLP_CERTIFICATE": str(tmp_path / "gone.pem")})
+    exporter.export(make_spans(1))
+    eventually(lambda: exporter.sender.last_error)
+    assert exporter.sender.last_error.endswith("No such file or directory")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_minute_without_a_server_at_100_spans_a_second_loses_nothing(free_port, span_exporter, drops):
+    exporter = span_exporter(f"http://127.0.0.1:{free_port}")
+    processor = SpanBatchProcessor(exporter, BatchLimits.read(exporter.endpoint, {}))
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("t")
+    start = time.monotonic()
+    late, count = None, 0
+    while (now := time.monotonic() - start) < 62:
+        if late is None and now > 60:
+            late = Sink(port=free_port)
+        tracer.start_span(f"span {count}").end()
+        count += 1
+        time.sleep(max(0.0, start + count / 100 - time.monotonic()))
+    try:
+        assert processor.force_flush(60_000) is True
+        assert late.span_names() == [f"span {index}" for index in range(count)]
+        assert count > 1000
+        assert drops == []
+    finally:
+        processor.shutdown(1000)
+        late.close()

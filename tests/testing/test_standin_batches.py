@@ -46,15 +46,15 @@ def test_a_batch_in_progress_can_be_cancelled():
         StandIn(say("fine"), batch_polls=2) as standin,
         anthropic.Anthropic(base_url=standin.url, api_key="k", max_retries=0) as client,
     ):
-        id = client.beta.messages.batches.create(requests=requests(2)).id
-        assert client.beta.messages.batches.retrieve(id).processing_status == "in_progress"
+        batch = client.beta.messages.batches.create(requests=requests(2)).id
+        assert client.beta.messages.batches.retrieve(batch).processing_status == "in_progress"
         with pytest.raises(anthropic.BadRequestError, match="has not ended"):
-            client.get(f"/v1/messages/batches/{id}/results", cast_to=object)
-        assert client.beta.messages.batches.cancel(id).processing_status == "canceling"
-        assert client.beta.messages.batches.retrieve(id).processing_status == "canceling"
-        ended = client.beta.messages.batches.retrieve(id)
+            client.get(f"/v1/messages/batches/{batch}/results", cast_to=object)
+        assert client.beta.messages.batches.cancel(batch).processing_status == "canceling"
+        assert client.beta.messages.batches.retrieve(batch).processing_status == "canceling"
+        ended = client.beta.messages.batches.retrieve(batch)
         assert (ended.processing_status, ended.request_counts.canceled) == ("ended", 2)
-        assert [item.result.type for item in client.beta.messages.batches.results(id)] == ["canceled", "canceled"]
+        assert [item.result.type for item in client.beta.messages.batches.results(batch)] == ["canceled", "canceled"]
 
 
 async def test_list_and_delete_with_the_async_client():

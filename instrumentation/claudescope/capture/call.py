@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import weakref
-from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import propagate, trace
@@ -19,10 +19,14 @@ from ..steps.chains import Asked
 from ..steps.items import CallEnded, MessageCame, ToolsReturned
 from ..steps.model import Call, CallError, Chain, StreamEnd
 from .guard import guard
-from .manual import current_run
+from .manual import current_run, detach
+from .raw import watch
 from .recorder import Recorder
 from .request import operation_of, provider_of, request_attributes, tool_results
 from .response import body_read, error_of, exchange_attributes, request_body
+
+if TYPE_CHECKING:
+    from .stream import Tape
 
 __all__ = ["Capture", "current"]
 
@@ -45,6 +49,7 @@ class Capture:
         "options",
         "recorder",
         "response",
+        "tape",
         "tapped",
     )
 
@@ -58,6 +63,7 @@ class Capture:
             return
         self.done = False
         self.tapped = False
+        self.tape: weakref.ref[Tape] | None = None
         self.response: Any = None
         self.attach: Context | None = None
         started = time.time_ns()
@@ -104,11 +110,17 @@ class Capture:
             if spotted is not None:
                 self._take(spotted)
             else:
-                self._own_span(body, propagate_headers=_open_telemetry(client).get("propagation") is not False)
+                self._own_span(body)
+                if _open_telemetry(client).get("propagation") is not False:
+                    self._inject(getattr(client, "_custom_headers", None))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Capture:
+        # The clients for Bedrock and Vertex make a deep copy of the options, and so of what the parser is bound to.
+        return self
 
     # ------------------------------------------------------------------------------ the span of the call
 
-    def _own_span(self, body: Any, propagate_headers: bool = False) -> None:
+    def _own_span(self, body: Any) -> None:
         call = self._known()
         attributes: dict[str, AttributeValue] = {
             semconv.OPERATION_NAME: call.operation,
@@ -132,8 +144,6 @@ class Capture:
         call.owned = True
         self._begin(span)
         self.attach = trace.set_span_in_context(span)
-        if propagate_headers:
-            self._inject()
 
     def _take(self, span: Span) -> None:
         """Takes a span that the SDK or an instrumentation made: it gets what it lacks and the link of the chain."""
@@ -166,13 +176,16 @@ class Capture:
             present = getattr(span, "attributes", None) or {}
             span.set_attributes({name: value for name, value in attributes.items() if name not in present})
 
-    def _inject(self) -> None:
-        """Adds ``traceparent`` and ``tracestate`` where the app has not set its own."""
+    def _inject(self, defaults: Any) -> None:
+        """Adds ``traceparent`` and ``tracestate`` where the app, or its client by ``defaults``, has not set its own."""
         given = self.options.headers
         headers = dict(given) if hasattr(given, "keys") else {}
-        present = {str(name).lower() for name in headers}
+        present = {str(name).lower() for name in (*headers, *(defaults or ()))}
         carrier: dict[str, str] = {}
-        propagate.inject(carrier, self.attach)
+        try:
+            propagate.inject(carrier, self.attach)
+        except Exception as error:  # noqa: BLE001 - a propagator of the app's; the call goes on, and is followed
+            guard.note("add the trace context to a request", error)
         added = {name: value for name, value in carrier.items() if name.lower() not in present}
         if added:
             self.options.headers = {**headers, **added}
@@ -189,6 +202,11 @@ class Capture:
         if self.call is not None and self.call.span is INVALID_SPAN:
             self._take(span)
 
+    def take_options(self) -> Any:
+        """The options to call the SDK with. Not kept: they refer to this, and to all that the app sends."""
+        options, self.options = self.options, None
+        return options
+
     def enter(self) -> tuple[Token[Capture | None], Token[Context] | None]:
         """Makes the call's span current while ``request`` runs."""
         return current.set(self), None if self.attach is None else otel_context.attach(self.attach)
@@ -196,8 +214,9 @@ class Capture:
     def leave(self, tokens: tuple[Token[Capture | None], Token[Context] | None]) -> None:
         """Undoes ``enter``."""
         if tokens[1] is not None:
-            otel_context.detach(tokens[1])
-        current.reset(tokens[0])
+            detach(tokens[1])
+        with contextlib.suppress(ValueError):  # a coroutine that was thrown away is closed in another context
+            current.reset(tokens[0])
 
     def responded(self, response: Any) -> None:
         """A response came, while the native span, if any, is current and open."""
@@ -228,54 +247,58 @@ class Capture:
         from .batch import follow_results
         from .stream import follow_stream
 
+        call = self._known()
+        if call.operation == "chat":
+            for block in getattr(value, "content", None) or ():
+                if getattr(block, "type", None) == "tool_use":
+                    ended = call.ended or time.time_ns()
+                    self.recorder.book.register(block.id, Asked(call.chain, call.context, ended, block.name))
         if self.done:
             return
-        call = self._known()
         if call.operation == "chat":
             self.tapped = follow_stream(self, value)
         elif call.operation == "batch_results":
             self.tapped = follow_results(self, value)
-        if self.tapped:
-            return
-        body = None if self.response is None else body_read(self.response)
-        if body is not None:
-            now = time.time_ns()
-            for block in getattr(value, "content", None) or ():
-                if getattr(block, "type", None) == "tool_use":
-                    self.recorder.book.register(block.id, Asked(call.chain, call.context, now, block.name))
-            self.message(body, now)
+        if not self.tapped and self.response is not None and (body := body_read(self.response)) is not None:
+            self.message(body)
 
     def returned(self, result: Any) -> None:
         """``request`` gives ``result`` to the app."""
+        # Not held any longer: the worker remembers open streams, and would keep a dropped one from being freed.
+        response, self.response = self.response, None
         if self.tapped or self.done:
             return
-        if self.response is None:
+        if response is None:
             self.end()  # a middleware answered in place of the API
             return
-        body = body_read(self.response)
+        body = body_read(response)
         if body is not None:
             self.message(body)
         else:
-            _when_closed(self.response, self.raw_closed, self.asynchronous)
+            watch(response, self.raw_over, self.asynchronous)
 
-    def message(self, body: bytes, now: int | None = None) -> None:
-        """The whole body is here, since ``now`` (ns)."""
+    def message(self, body: bytes) -> None:
+        """The whole body is here."""
         call = self._known()
-        now = now or time.time_ns()
+        now = time.time_ns()
         if call.operation == "chat":
             self.recorder.put(MessageCame(call, body, call.started, now))
         self.end(ended=now)
 
-    def raw_closed(self) -> None:
-        """A raw response was closed or dropped by the app without being parsed."""
-        if self.tapped or self.done:
+    def raw_over(self, response: Any, error: BaseException | None) -> None:
+        """The app has read, closed or dropped (then it is None) a response that it got unread."""
+        if self.tape is not None:
+            tape = self.tape()
+            if tape is not None:
+                tape.response_closed()
             return
-        body = body_read(self.response)
-        media = self.response.headers.get("content-type", "")
-        if body is not None and media.startswith("application/json"):
+        if self.done or self.tapped:
+            return
+        body = None if response is None else body_read(response)
+        if body is not None and response.headers.get("content-type", "").startswith("application/json"):
             self.message(body)
         else:
-            self.end()
+            self.end(error=None if error is None else error_of(error))
 
     def refused(self, response: Any) -> None:
         """The final response has an error status; the native span is still open."""
@@ -332,37 +355,3 @@ def _copy(options: Any) -> Any:
 
 def _remote(context: SpanContext) -> SpanContext:
     return SpanContext(context.trace_id, context.span_id, True, context.trace_flags, context.trace_state)
-
-
-def _when_closed(response: Any, then: Callable[[], None], asynchronous: bool) -> None:
-    """Calls ``then`` once the app has closed or dropped ``response``. Makes no reference cycle with it."""
-    known = weakref.ref(response)
-    weakref.finalize(response, then).atexit = False
-    original = type(response).aclose if asynchronous else type(response).close
-    if not asynchronous:
-
-        def close() -> None:
-            try:
-                if (target := known()) is not None:
-                    original(target)
-            finally:
-                _quietly(then)
-
-        response.close = close
-    else:
-
-        async def aclose() -> None:
-            try:
-                if (target := known()) is not None:
-                    await original(target)
-            finally:
-                _quietly(then)
-
-        response.aclose = aclose
-
-
-def _quietly(then: Callable[[], None]) -> None:
-    try:
-        then()
-    except Exception as error:  # noqa: BLE001 - the guard
-        guard.contain("end a raw response", error)

@@ -27,7 +27,7 @@ from ..steps.model import Call, Chain, Reason, Step
 from .guard import guard
 from .recorder import Recorder
 
-__all__ = ["ManualStep", "Run", "current_run", "use_recorder"]
+__all__ = ["ManualStep", "Run", "current_run", "detach", "use_recorder"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -179,10 +179,10 @@ class ManualStep(_Scope):
         self._token = otel_context.attach(trace.set_span_in_context(self._span))
 
     def _exit(self, error: BaseException | None) -> None:
-        if self._token is None or self._chain is None or _recorder is None:
+        if self._token is None or self._chain is None:
             return
         token, self._token = self._token, None
-        _detach(token)
+        detach(token)
         self._step.ended = time.time_ns()
         if isinstance(error, Exception):
             self._step.error_type = type(error).__name__
@@ -192,16 +192,19 @@ class ManualStep(_Scope):
                 self._step.reasons = [Reason("exception", self._step.error_type)]
         call = Call(self._chain, self._step.started, self._span, owned=False, operation="step", provider="")
         call.labels = dict(self._chain.labels)
-        _recorder.put(ManualEnded(call, self._step, self._span))
+        if _recorder is None:
+            self._span.end()  # uninstrumented meanwhile
+        else:
+            _recorder.put(ManualEnded(call, self._step, self._span))
 
 
-def _detach(token: Token[Context]) -> None:
-    # Not ``otel_context.detach``: it logs an error where a generator or task is left in another context.
+def detach(token: Token[Context]) -> None:
+    """Undoes ``otel_context.attach``, without the error that it logs where a coroutine is left in another context."""
     with contextlib.suppress(ValueError):
         otel_context._RUNTIME_CONTEXT.detach(token)
 
 
 def _leave(variable: ContextVar[Chain | None], tokens: tuple[Token[Chain | None], Token[Context]]) -> None:
-    _detach(tokens[1])
+    detach(tokens[1])
     with contextlib.suppress(ValueError):
         variable.reset(tokens[0])

@@ -88,14 +88,16 @@ class Seam:
 
     def _begin(self, client: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], asynchronous: bool) -> Any:
         """(capture, arguments, keywords) with our options in place of the app's, or None to leave the call alone."""
+        if not self.originals:
+            return None  # removed, but somebody's wrapper around ours stays
         try:
             options = keywords.get("options") or arguments[1]
             capture = Capture(self.recorder, client, options, asynchronous)
             if capture.call is None:
                 return None
             if "options" in keywords:
-                return capture, arguments, {**keywords, "options": capture.options}
-            return capture, (arguments[0], capture.options, *arguments[2:]), keywords
+                return capture, arguments, {**keywords, "options": capture.take_options()}
+            return capture, (arguments[0], capture.take_options(), *arguments[2:]), keywords
         except Exception as error:  # noqa: BLE001 - the guard
             guard.contain("begin a call", error)
             return None

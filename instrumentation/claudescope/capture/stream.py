@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from ..steps.chains import Asked
@@ -39,10 +39,11 @@ _now = time.perf_counter_ns
 class Tape:
     """What one stream has given so far. Times are of ``perf_counter_ns``."""
 
-    __slots__ = ("blocks", "capture", "done", "last", "open", "over", "stopped")
+    __slots__ = ("__weakref__", "blocks", "capture", "done", "generator", "last", "open", "over", "stopped")
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, generator: Any) -> None:
         self.capture = capture
+        self.generator = _weak(generator)
         self.open: Block | None = None
         self.over: Block | None = None
         """A finished block that waits to know whether it is the last."""
@@ -67,7 +68,10 @@ class Tape:
                 return
             self._marker(kind, event, came)
         except Exception as error:  # noqa: BLE001 - the guard
-            guard.contain("read a stream event", error)
+            if isinstance(event, dict):
+                self.saw(_View(event), pulled, came)
+            else:
+                guard.contain("read a stream event", error)
 
     def _marker(self, kind: str, event: Any, came: int) -> None:
         call = self.capture.call
@@ -111,6 +115,12 @@ class Tape:
         if call is not None and block is not None:
             self.over = None
             self.capture.recorder.put(BlockEnded(call, block, self.capture.offset))
+
+    def response_closed(self) -> None:
+        """The response was closed: by the app, or by the SDK's generator as it ends, whose end tells more."""
+        running = self.generator()
+        if not (getattr(running, "gi_running", False) or getattr(running, "ag_running", False)):
+            self.finish("closed")
 
     def finish(self, how: StreamEnd, error: BaseException | None = None) -> None:
         """The stream is over. Only the first call counts; never raises."""
@@ -198,14 +208,36 @@ class _AsyncTap(_Tap):
         return event
 
 
+def _weak(value: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(value)
+    except TypeError:  # the iterator of a subclass of the app's
+        return lambda: None
+
+
 def _how(error: BaseException) -> StreamEnd:
     return "failed" if isinstance(error, Exception) else "cancelled"
 
 
+class _View:
+    """An event that the app wants as a plain dict, with its keys as attributes."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.fields:
+            raise AttributeError(name)
+        value = self.fields[name]
+        return _View(value) if isinstance(value, dict) else value
+
+
 def _fields(model: Any) -> dict[str, Any]:
     """A shallow copy of a model's fields: the app may change the model as soon as it has it."""
-    if isinstance(model, dict):
-        return dict(model)
+    if isinstance(model, _View):
+        return dict(model.fields)
     fields = dict(getattr(model, "__dict__", None) or {})
     extra = getattr(model, "__pydantic_extra__", None)
     return {**fields, **extra} if extra else fields
@@ -215,15 +247,17 @@ def follow_stream(capture: Capture, stream: Any) -> bool:
     """Taps ``stream`` if it is one of the SDK's; says whether it was."""
     from anthropic import AsyncStream, Stream
 
-    if isinstance(stream, Stream):
-        tape = Tape(capture)
+    kinds = type(stream).__mro__  # before 1.0, ``isinstance`` of these classes says no for a subclass
+    if Stream in kinds:
+        tape = Tape(capture, stream._iterator)
         # a cached property since 2.x, an attribute before: the instance's own value is what the SDK iterates
         vars(stream)["_iterator"] = _SyncTap(stream._iterator, tape)
-    elif isinstance(stream, AsyncStream):
-        tape = Tape(capture)
+    elif AsyncStream in kinds:
+        tape = Tape(capture, stream._iterator)
         vars(stream)["_iterator"] = _AsyncTap(stream._iterator, tape)
     else:
         return False
+    capture.tape = weakref.ref(tape)
     if capture.call is not None:
         capture.call.streamed = True
     _hook_close(stream, tape)

@@ -144,6 +144,10 @@ class _Batching(Generic[T]):
                 except Exception:
                     _logger.exception("claudescope: exporting a batch failed")
 
+    def relieve(self) -> None:
+        if len(self._items) > self._limits.queue // 2:
+            self.drain()
+
     def end(self, timeout: float) -> None:
         with self._lock:
             self._ended = True
@@ -175,6 +179,10 @@ class SpanBatchProcessor(SpanProcessor):
         """Queues a sampled span."""
         if span.context is not None and span.context.trace_flags.sampled:
             self._batching.add(span)
+
+    def relieve(self) -> None:
+        """Exports on the calling thread if over half of the room is taken: a producer that may wait, waits here."""
+        self._batching.relieve()
 
     def force_flush(self, timeout_millis: int | None = 30_000) -> bool:
         """Exports what waits and gives the exporter's own answer."""
@@ -211,6 +219,10 @@ class LogBatchProcessor(LogRecordProcessor):
                 limits=log_record.limits,
             )
         )
+
+    def relieve(self) -> None:
+        """Exports on the calling thread if over half of the room is taken: a producer that may wait, waits here."""
+        self._batching.relieve()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Exports what waits and gives the exporter's own answer."""

@@ -10,9 +10,9 @@ from typing import Any, Final
 from .. import semconv
 from ..settings import Settings
 from ..steps.model import Call, Step
-from .redact import redact
+from .redact import redact, redact_value
 
-__all__ = ["call_content", "capped", "request_sha256", "step_content"]
+__all__ = ["Value", "call_content", "capped", "request_sha256", "step_content"]
 
 Value = str | int
 
@@ -28,7 +28,7 @@ def step_content(step: Step, settings: Settings) -> dict[str, Value]:
             semconv.STEP_TEXT_LENGTH: len(step.text),
         }
     if settings.content == "full" and step.text:
-        return {semconv.STEP_TEXT: capped(step.text, settings.content_max)}
+        return {semconv.STEP_TEXT: _encodable(capped(step.text, settings.content_max))}
     return {}
 
 
@@ -83,7 +83,12 @@ def _sha256(data: bytes) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _role(message: Mapping[str, Any]) -> str:
@@ -139,12 +144,8 @@ def _part(block: Mapping[str, Any], limit: int) -> dict[str, Any]:
 def _trimmed(value: object, limit: int, name: str = "") -> object:
     """A JSON value with its texts redacted and capped and its binary data left out."""
     if isinstance(value, str):
-        if not name:
-            return capped(value, limit)
-        # a secret is often told by the name beside it
-        pair = f'{name}="{value}"'
-        shown = redact(pair)
-        return capped(value, limit) if shown.startswith(f'{name}="') and shown[len(name) + 2 : -1] == value else shown
+        whole = redact_value(name, value)  # a secret is often told by the name beside it
+        return whole if whole == "[redacted:secret]" else capped(value, limit)
     if isinstance(value, Mapping):
         if value.get("type") == "base64" and "data" in value:
             return {key: item for key, item in value.items() if key != "data"}

@@ -35,6 +35,7 @@ from .sender import Kind, OnDrop, Sender
 from .transport import open_transport
 
 __all__ = [
+    "LARGEST_REQUEST",
     "OtlpLogExporter",
     "OtlpMetricExporter",
     "OtlpSpanExporter",
@@ -76,11 +77,19 @@ class _Otlp:
         return self.sender.losses
 
     def _submit(self, items: Sequence[T], encode: Callable[[Sequence[T]], bytes]) -> bool:
-        payload = encode(items)
-        if len(payload) > LARGEST_REQUEST and len(items) > 1:
+        payload = b""
+        why = ""
+        try:
+            payload = encode(items)
+        except Exception as error:  # noqa: BLE001 - one item that cannot be encoded must not take the others with it
+            why = f"it cannot be encoded: {error}"
+        if len(items) > 1 and (why or len(payload) > LARGEST_REQUEST):
             half = len(items) // 2
             first = self._submit(items[:half], encode)
             return self._submit(items[half:], encode) and first
+        if why:
+            self.sender.lost("rejected", len(items), why)
+            return False
         return self.sender.submit(payload, len(items))
 
     def _flush(self, timeout_millis: float) -> bool:

@@ -10,7 +10,7 @@ import grpc  # type: ignore[import-untyped]
 from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
 
 from .endpoint import Endpoint
-from .transport import _RESPONSES, Outcome, partial_success
+from .transport import RESPONSES, Outcome, partial_success
 
 __all__ = ["GrpcTransport"]
 
@@ -67,7 +67,7 @@ class GrpcTransport:
         self._export = self._channel.unary_unary(
             _METHODS[self._endpoint.signal],
             request_serializer=None,
-            response_deserializer=_RESPONSES[self._endpoint.signal].FromString,
+            response_deserializer=RESPONSES[self._endpoint.signal].FromString,
         )
 
     def _failed(self, error: Any) -> Outcome:

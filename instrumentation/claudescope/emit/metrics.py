@@ -23,11 +23,12 @@ from .. import semconv
 from ..semconv import Metric, index_label, valid_label
 from ..steps.model import Call, Chain, Step
 
-__all__ = ["Meters"]
+__all__ = ["NO_EXEMPLAR", "OTHER", "Meters", "input_tokens"]
 
 _TOOLS: Final = 50
 _LABEL_KEYS: Final = 5
 _LABEL_VALUES: Final = 50
+_LABEL_LENGTH: Final = 200
 _SERIES: Final = 10_000
 """Label sets that are remembered as known; beyond it the memory starts afresh and zeros are added again (harmless)."""
 OTHER: Final = "other"
@@ -127,10 +128,10 @@ class Meters:
         labels = {
             semconv.OPERATION_NAME: call.operation,
             semconv.PROVIDER_NAME: call.provider,
-            semconv.REQUEST_MODEL: call.model,
+            semconv.REQUEST_MODEL: _label(call.model),
         }
         if call.response_model:
-            labels[semconv.RESPONSE_MODEL] = call.response_model
+            labels[semconv.RESPONSE_MODEL] = _label(call.response_model)
         if call.server_address:
             labels[semconv.SERVER_ADDRESS] = call.server_address
         duration = labels if call.error is None else {**labels, semconv.ERROR_TYPE: call.error.type}
@@ -147,7 +148,7 @@ class Meters:
 
     def chain_ended(self, chain: Chain, call: Call) -> None:
         """Records how many steps a chain has had when a call of it ends without asking for a tool."""
-        self._chain_steps.record(chain.next_index, {semconv.REQUEST_MODEL: call.model}, NO_EXEMPLAR)
+        self._chain_steps.record(chain.next_index, {semconv.REQUEST_MODEL: _label(call.model)}, NO_EXEMPLAR)
 
     def dropped(self, reason: str, kind: str, number: int) -> None:
         """Counts what claudescope itself could not keep. May be called on any thread."""
@@ -171,18 +172,24 @@ class _Series:
     def __init__(self, base: tuple[str | None, ...], tool: str | None, business: Mapping[str, str | None]) -> None:
         model, kind, index = base
         self.base: _Labels = {
-            semconv.REQUEST_MODEL: model or "",
-            semconv.STEP_KIND: kind or "",
+            semconv.REQUEST_MODEL: _label(model or ""),
+            semconv.STEP_KIND: _label(kind or ""),
             semconv.STEP_INDEX: index or "",
         }
-        rest = {key: value for key, value in business.items() if value is not None}
+        rest = {key: _label(value) for key, value in business.items() if value is not None}
         if tool is not None:
-            rest[semconv.TOOL_NAME] = tool
+            rest[semconv.TOOL_NAME] = _label(tool)
         self.verdicts: dict[str, _Labels] = {
             label: {**self.base, **rest, semconv.STEP_VALID: label} for label in ("true", "false", "unknown")
         }
         self.duration: dict[str, _Labels] = {}
         self.failing: dict[str, _Labels] = {}
+
+
+def _label(value: str) -> str:
+    """A label's value, short and encodable: one that is not would keep all metrics from being exported, for ever."""
+    value = value[:_LABEL_LENGTH]
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def input_tokens(usage: Mapping[str, Any]) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote
+from uuid import uuid4
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import sampling
@@ -15,7 +16,7 @@ from opentelemetry.sdk.trace import sampling
 from ..semconv import SERVICE_NAME
 from .endpoint import Signal
 
-__all__ = ["HONOURED", "exporter_name", "resource", "sampler", "unsupported"]
+__all__ = ["HONOURED", "ExporterName", "exporter_name", "resource", "sampler", "unsupported"]
 
 ExporterName = Literal["otlp", "console", "none"]
 
@@ -121,8 +122,8 @@ def resource(env: Mapping[str, str]) -> Resource:
     """What describes the process on everything that it emits.
 
     ``service.name`` is ``OTEL_SERVICE_NAME``, else the one in ``OTEL_RESOURCE_ATTRIBUTES``, else the name of the app's
-    script or module. ``process.pid`` is set, ``service.instance.id`` is not unless the user gives one: a random one
-    would make new metric series at every start. The pid is on the resource, where Prometheus does not promote it.
+    script or module. ``service.instance.id`` is random for each process, unless given: without it the cumulative
+    counters of two processes of one service would be one series that jumps to and fro.
     """
     attributes: dict[str, str] = {}
     for pair in env.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
@@ -132,6 +133,7 @@ def resource(env: Mapping[str, str]) -> Resource:
     if name := env.get("OTEL_SERVICE_NAME", "").strip():
         attributes[SERVICE_NAME] = name
     attributes.setdefault(SERVICE_NAME, _script_name())
+    attributes.setdefault("service.instance.id", str(uuid4()))
     return Resource.create({"process.pid": os.getpid(), **attributes})
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["FAILED", "Redactor", "redact", "set_redactor"]
+__all__ = ["FAILED", "Redactor", "redact", "redact_value", "set_redactor"]
 
 _logger = logging.getLogger(__name__)
 
@@ -38,13 +38,13 @@ _SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
         ("PRIVATE KEY",),
         _PEM.format("BEGIN") + r"(?:[^-]|-(?!----END )){0,20000}(?:" + _PEM.format("END") + ")?",
     ),
-    ("jwt", ("eyJ",), _alone("eyJ") + r"[\w-]{8,4000}\.[\w-]{8,8000}(?:\.[\w-]{0,2000})?"),
+    ("jwt", ("eyJ",), _alone("eyJ") + r"[\w-]{8,1000}\.[\w-]{8,8000}(?:\.[\w-]{0,2000})?"),
     ("anthropic_key", ("sk-ant-",), r"sk-ant-[\w-]{12,300}"),
     ("openai_key", ("sk-",), _alone("sk-") + r"(?=[\w-]{0,60}\d)[\w-]{20,300}"),
     (
         "stripe_key",
         ("_live_", "_test_", "whsec_"),
-        r"(?<![A-Za-z0-9])(?:(?:sk|rk|pk)_(?:live|test)|whsec)_[A-Za-z0-9]{16,300}",
+        r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))(?:(?:sk|rk|pk)_(?:live|test)|whsec)_[A-Za-z0-9]{16,300}",
     ),
     (
         "aws_key_id",
@@ -54,14 +54,14 @@ _SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("github_token", ("gh", "github_pat_"), r"(?:gh[pousr]_[A-Za-z0-9]{20,300}|github_pat_\w{20,300})"),
     ("gitlab_token", ("glpat-",), r"glpat-[\w-]{16,300}"),
     ("slack_token", ("xox", "xapp-"), r"(?:xox[abeoprs](?:\.xox[bp])?-[\w-]{10,300}|xapp-\d-[\w-]{10,300})"),
-    ("slack_webhook", ("hooks.slack.com",), r"(?<=hooks\.slack\.com)\\{0,2}/services\\{0,2}/[\w\\/]{10,120}"),
+    ("slack_webhook", ("hooks.slack.com",), r"(?<=hooks\.slack\.com)\\{0,2}/services\\{0,2}/(?:\w|\\{0,2}/){10,120}"),
     ("google_key", ("AIza", "ya29.", "GOCSPX-"), r"(?:AIza[\w-]{30,60}|ya29\.[\w-]{16,2000}|GOCSPX-[\w-]{16,60})"),
     ("huggingface_token", ("hf_",), _alone("hf_") + r"[A-Za-z0-9]{20,100}"),
     ("npm_token", ("npm_",), _alone("npm_") + r"[A-Za-z0-9]{30,60}"),
     ("pypi_token", ("pypi-",), _alone("pypi-") + r"(?=[\w-]{0,60}\d)[\w-]{30,400}"),
     ("sendgrid_key", ("SG.",), r"SG\.[\w-]{16,40}\.[\w-]{16,80}"),
 )
-_COMPILED: Final = tuple((kind, needles, re.compile(pattern)) for kind, needles, pattern in _SHAPES)
+_COMPILED: Final = tuple((kind, needles, re.compile(pattern, re.ASCII)) for kind, needles, pattern in _SHAPES)
 
 _SURE: Final = (
     r"api[-_ ]?key|secret[-_ ]?access[-_ ]?key|access[-_ ]?key|account[-_ ]?key|private[-_ ]?key|encryption[-_ ]?key"
@@ -113,6 +113,8 @@ _NAMED: Final[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]] = (
 
 _ESCAPED: Final = re.compile(r"\\u00([2-7][0-9a-fA-F])")
 _HAS_DIGIT: Final = re.compile(r"\d")
+_BLANK: Final = re.compile(r"\s")
+_NAME: Final = re.compile(rf"(?i)(?:(?P<sure>{_SURE}|authorization|cookie)|{_LIKELY})$")
 
 _own: Redactor | None = None
 
@@ -144,6 +146,14 @@ def redact(text: str) -> str:
     return redacted
 
 
+def redact_value(name: str, value: str) -> str:
+    """The value of a JSON member, redacted as a whole when the member's name says that it is a secret."""
+    match = _NAME.search(name)
+    if match is not None and _looks_secret(value, match["sure"] is not None):
+        return "[redacted:secret]"
+    return redact(value)
+
+
 def _built_in(text: str) -> str:
     for kind, needles, pattern in _COMPILED:
         if any(needle in text for needle in needles):
@@ -158,16 +168,17 @@ def _built_in(text: str) -> str:
 def _named(match: re.Match[str]) -> str:
     """A named value, unless the name is a common word and the value does not look like a secret."""
     value = match["quoted"] or match["bare"]
-    sure = match["sure"] is not None
     if match["bare"] is not None and "=" not in match["sep"]:
         secret = len(value) >= 6 and bool(_HAS_DIGIT.search(value))  # "password: at least eight letters" is prose
-    elif sure:
-        secret = bool(value.strip())
     else:
-        secret = len(value) >= 8 and not re.search(r"\s", value)
+        secret = _looks_secret(value, match["sure"] is not None)
     if not secret:
         return match[0]
     return f"{match[1]}{match['sep']}{match['q'] or ''}[redacted:secret]"
+
+
+def _looks_secret(value: str, sure: bool) -> bool:
+    return bool(value.strip()) if sure else len(value) >= 8 and not _BLANK.search(value)
 
 
 def _character(match: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from opentelemetry.instrumentation.utils import suppress_http_instrumentation, s
 
 from .transport import Outcome, Transport
 
-__all__ = ["DropReason", "Kind", "OnDrop", "Sender"]
+__all__ = ["FIRST_BACKOFF", "JOIN", "DropReason", "Kind", "OnDrop", "Sender"]
 
 _logger = logging.getLogger(__name__)
 
@@ -136,12 +136,12 @@ class Sender:
                 self._said[reason] = now
         if say:
             _logger.warning(
-                "claudescope: %d %ss were dropped (%s) on the way to %s%s",
-                count,
-                self.kind,
-                reason,
+                "claudescope: dropped on the way to %s: %d %s (%s%s)",
                 self.address,
-                f": {why}" if why else "",
+                count,
+                self.kind if count == 1 else f"{self.kind}s",
+                reason,
+                f", {why}" if why else "",
             )
         if self._on_drop is not None:
             try:
@@ -200,19 +200,21 @@ class Sender:
             if self._not_before > time.monotonic():  # the server asks for more time than the oldest batch has
                 number, items = self._expire()
                 group: list[_Batch] = []
+                fresh = False
             else:
                 number = items = 0
-                if not self._group and self._batches:
+                if fresh := not self._group and bool(self._batches):
                     self._group = self._take()
-                    self._body = self._transport.prepare(b"".join(batch.payload for batch in self._group))
                 group = self._group
-            body = self._body
         if not group:
             self._finish(number, "retry_exhausted", items, self._error)
             return
         try:
-            outcome = self._transport.send(body, timeout)
+            if fresh:
+                self._body = self._transport.prepare(b"".join(batch.payload for batch in group))
+            outcome = self._transport.send(self._body, timeout)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a transport meets
+            self._group = []  # its body may not have been made
             outcome = Outcome("retry", f"{type(error).__name__}: {error}")
         reason: DropReason = "rejected"
         with self._changed:

@@ -27,10 +27,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from .endpoint import Endpoint
 
-__all__ = ["HttpTransport", "Outcome", "Transport", "open_transport"]
+__all__ = ["RESPONSES", "HttpTransport", "Outcome", "Transport", "open_transport", "partial_success"]
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})  # the OTLP specification's list
-_RESPONSES: Final[dict[str, Any]] = {
+RESPONSES: Final[dict[str, Any]] = {
     "traces": ExportTraceServiceResponse,
     "logs": ExportLogsServiceResponse,
     "metrics": ExportMetricsServiceResponse,
@@ -189,7 +189,7 @@ class HttpTransport:
                 head, *tail = _REJECTED_FIELDS[self._endpoint.signal].split("_")
                 field = head + "".join(word.title() for word in tail)
                 return Outcome("delivered", str(partial.get("errorMessage", "")), max(0, int(partial.get(field, 0))))
-            return partial_success(self._endpoint, _RESPONSES[self._endpoint.signal].FromString(answer))
+            return partial_success(self._endpoint, RESPONSES[self._endpoint.signal].FromString(answer))
         except Exception:  # noqa: BLE001 - a strange body of a 200 is still a 200
             return Outcome("delivered")
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from .model import Block, LatencySource, Step
 from .segment import Piece, segment
 
-__all__ = ["SUB_STEPS_MAX", "blocks_of", "steps_of"]
+__all__ = ["SUB_STEPS_MAX", "blocks_of", "steps_of", "text_of"]
 
 SUB_STEPS_MAX: Final = 64
 """Steps that the blocks of one call are cut into; a block beyond it is still one step."""
@@ -88,6 +88,11 @@ def steps_of(block: Block, mode: Literal["block", "segment"] | str, budget: int)
     if block.streamed:
         _set_sources(block, steps)
     return steps
+
+
+def text_of(block: Block) -> str:
+    """The whole text of a block: its steps' texts joined."""
+    return _text(block)[0]
 
 
 def _kind(entry: dict[str, Any]) -> str:

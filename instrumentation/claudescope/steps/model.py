@@ -6,10 +6,10 @@ Times are nanoseconds since the epoch. Offsets are characters into a step's text
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
-from uuid import uuid4
 
 from opentelemetry.trace import Span, SpanContext, TracerProvider
 
@@ -30,7 +30,7 @@ class Chain:
     ``next_index``, ``confidence`` and ``steps`` are the worker's; the rest is set on the app's thread.
     """
 
-    id: str = field(default_factory=lambda: uuid4().hex)
+    id: str = field(default_factory=lambda: f"{random.getrandbits(128):032x}")
     name: str | None = None
     root: SpanContext | None = None
     """Span that a follow-up call without an active span is a child of: the chain's first call."""

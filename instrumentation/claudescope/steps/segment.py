@@ -9,6 +9,7 @@ Lengths count a character of the East Asian wide scripts twice, since it says ab
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from itertools import pairwise
@@ -62,11 +63,14 @@ def length(text: str, start: int, end: int) -> int:
 
 def segment(text: str) -> list[Piece]:
     """The steps of a text, in order, without gaps: joined they give the text. At least one, empty for an empty text.
+    A JSON document is one step.
 
     Deterministic; time is linear in the text's length.
     """
     whole = [Piece(0, len(text))]
     if length(text, 0, len(text)) < SHORT and not _STEP_WORD.search(text):
+        return whole
+    if _is_json(text):
         return whole
     opaque = opaque_spans(text)
     cuts = _candidates(text, opaque)
@@ -74,6 +78,17 @@ def segment(text: str) -> list[Piece]:
     if length(text, 0, len(text)) < SHORT and not any(cut.marker.rank == STEP for cut in cuts):
         return whole
     return [part for piece in pieces for part in _split_long(text, piece, opaque)]
+
+
+def _is_json(text: str) -> bool:
+    bare = text.strip()
+    if bare[:1] + bare[-1:] not in ("{}", "[]"):
+        return False
+    try:
+        json.loads(bare)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Allowed:

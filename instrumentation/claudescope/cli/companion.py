@@ -1,0 +1,43 @@
+"""A process beside a command that ends with it, however the command ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+__all__ = ["Companion"]
+
+
+class Companion:
+    """A Python module as a process in a session of its own, so that Ctrl-C in the terminal does not reach it.
+
+    We hold its standard input, and it ends when that closes: when ``stop`` is called, and also when we die.
+    """
+
+    def __init__(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: int | IO[Any]
+    ) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=None if output == subprocess.PIPE else output,
+            env=dict(environment),
+            text=True,
+            start_new_session=True,
+        )
+
+    def stop(self, timeout: float = 10.0) -> int:
+        """Lets it end, kills it after ``timeout`` seconds, and gives its exit code. May be called again."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code

@@ -1,0 +1,95 @@
+"""The entry point: finds the command, parses its flags, and turns a UsageError into one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from types import ModuleType
+from typing import Final, NoReturn
+
+from ..errors import UsageError
+
+__all__ = ["COMMANDS", "command_module", "command_parser", "main"]
+
+COMMANDS: Final[dict[str, str]] = {
+    "run": "Run a command and watch the reasoning steps of its Claude calls.",
+    "up": "Start the server: OTLP receiver, API and page.",
+    "demo": "Watch example apps with planted faults, without a key and without an app.",
+    "doctor": "Say what is installed, what is in force and what to change.",
+}
+"""Every command and its one sentence. The module has the command's name; it is imported only when it is asked for."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UsageError where argparse would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}.", f"See `{self.prog} --help`.")
+
+
+def command_module(name: str) -> ModuleType:
+    """The module of a command. It has ``add_arguments``, ``execute`` and ``EXAMPLE``, a line to type."""
+    return import_module(f"{__package__}.{name}")
+
+
+def command_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    module = command_module(name)
+    paragraphs = f"{COMMANDS[name]} {(module.__doc__ or '').strip()}".split("\n\n")
+    parser = _Parser(
+        prog=f"claudescope {name}",
+        description="\n\n".join(textwrap.fill(" ".join(part.split()), 80) for part in paragraphs),
+        epilog=f"example:\n  {module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name:<{width}}  {sentence}" for name, sentence in COMMANDS.items())
+    return (
+        "usage: claudescope COMMAND [...]\n\nSee each reasoning step of an app that uses Claude.\n\n"
+        f"{lines}\n\n`claudescope COMMAND --help` says more.\nexample:\n  claudescope run -- python app.py"
+    )
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    if not argv:
+        print(_overview(), file=sys.stderr)
+        return 2
+    name, *rest = argv
+    if name in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if name in ("-V", "--version"):
+        print(f"claudescope {metadata.version('claudescope')}")
+        return 0
+    if name not in COMMANDS:
+        nearest = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0)[0]
+        raise UsageError(f"claudescope has no command {name!r}.", f"Did you mean `claudescope {nearest}`?")
+    arguments = command_parser(name).parse_args(rest)
+    code: int = command_module(name).execute(arguments)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit code: 2 for wrong use, 130 when it was interrupted from the keyboard."""
+    try:
+        return _dispatch(sys.argv[1:] if argv is None else argv)
+    except UsageError as error:
+        print(f"claudescope: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Who read our output has had enough, as `head` has; what is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141

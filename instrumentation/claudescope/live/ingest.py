@@ -1,0 +1,99 @@
+"""From a decoded request to everything that shows it: events, store, aggregates. Runs on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from .aggregates import HeatMap
+from .counters import Counters, read_logs
+from .jobs import Job, Stored
+from .otlp import OtlpError, decode
+from .records import Batch, read_spans
+from .stream import Hub
+from .writer import BacklogError, StoreError, Writer
+
+__all__ = ["SIGNALS", "Ingest", "Outcome"]
+
+SIGNALS: Final = ("traces", "metrics", "logs")
+_MAX_DIRTY: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How much of a request was not taken, and why."""
+
+    rejected: int = 0
+    why: str = ""
+
+
+class Ingest:
+    """Takes OTLP requests. What ``take`` returned for is committed."""
+
+    def __init__(self, writer: Writer, hub: Hub, heat: HeatMap, counters: Counters) -> None:
+        self._writer = writer
+        self._hub = hub
+        self._heat = heat
+        self._counters = counters
+        self.dirty_runs: dict[str, None] = {}
+        """Runs that changed since they were last published, the latest last."""
+        self.spans = 0
+        self.duplicates = 0
+        self.last_ms: int | None = None
+        """When the latest span came."""
+
+    async def take(self, signal: str, body: bytes, encoding: str) -> Outcome:
+        """Decodes, publishes and stores one request of a signal. Raises OtlpError."""
+        if signal == "traces":
+            return await self._traces(decode(ExportTraceServiceRequest, body, encoding))
+        if signal == "metrics":
+            points, refused = self._counters.read(decode(ExportMetricsServiceRequest, body, encoding))
+            if points:
+                await self._store(Job(counters=points, size=len(body)))
+            return Outcome(refused, "A counter's value must be finite and not negative." if refused else "")
+        events = read_logs(decode(ExportLogsServiceRequest, body, encoding))
+        if events:
+            await self._store(Job(events=events, size=len(body)))
+        return Outcome()
+
+    async def _traces(self, request: ExportTraceServiceRequest) -> Outcome:
+        batch = Batch()
+        published = 0
+        for _ in read_spans(request, batch):
+            # Before the store, so that a step is on the page as soon as it is known. A batch that is sent again is
+            # published again: readers of the stream tell steps apart by trace and span id.
+            for step in batch.steps[published:]:
+                self._hub.publish("step", step)
+            published = len(batch.steps)
+            if batch.spans >= 1000:
+                await asyncio.sleep(0)
+        self.spans += batch.spans
+        if batch.spans:
+            self.last_ms = int(time.time() * 1000)
+            stored = await self._store(Job(batch=batch, size=batch.size))
+            self._heat.add(stored.steps, self.last_ms)
+            self.duplicates += stored.duplicates
+            for run in stored.runs:
+                self.dirty_runs.pop(run, None)
+                self.dirty_runs[run] = None
+            while len(self.dirty_runs) > _MAX_DIRTY:
+                del self.dirty_runs[next(iter(self.dirty_runs))]
+        return Outcome(batch.rejected, "A span needs a trace id and a span id." if batch.rejected else "")
+
+    async def _store(self, job: Job) -> Stored:
+        try:
+            return await asyncio.wrap_future(self._writer.submit(job))
+        except BacklogError:
+            raise OtlpError(
+                503, "writer_behind", "The store is behind.", "Send the same batch again after a second.", 1
+            ) from None
+        except StoreError as error:
+            raise OtlpError(
+                503, "store_failed", f"The store did not take it: {error}.", "Look at the disk, then send again.", 5
+            ) from None

@@ -1,0 +1,51 @@
+"""What a request asks the writer to store, and what that changed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .records import Batch, StepRecord
+
+__all__ = ["CounterPoint", "Job", "LogEvent", "Stored"]
+
+
+class LogEvent(NamedTuple):
+    """One log record as stored. ``digest`` makes it count once."""
+
+    digest: bytes
+    trace_id: bytes
+    span_id: bytes
+    ts_ms: int
+    name: str
+    service: str
+    data: bytes
+
+
+class CounterPoint(NamedTuple):
+    """The latest value of one series of a counter."""
+
+    series: str
+    value: float
+    ts_ms: int
+
+
+@dataclass(slots=True)
+class Stored:
+    """What one job changed: the steps that were not stored before, the runs touched, the spans known already."""
+
+    steps: list[StepRecord] = field(default_factory=list)
+    runs: set[str] = field(default_factory=set)
+    duplicates: int = 0
+
+
+@dataclass(slots=True)
+class Job:
+    """What one request asks to be stored; ``size`` in bytes."""
+
+    batch: Batch | None = None
+    events: list[LogEvent] = field(default_factory=list)
+    counters: list[CounterPoint] = field(default_factory=list)
+    size: int = 0
+    done: Future[Stored] = field(default_factory=Future)

@@ -1,0 +1,280 @@
+"""What the server knows of a span: whether it is a step or a call, and the record of a step.
+
+Spans come from any sender; a step is recognised by the attributes of ``semconv`` alone, and a value of another type
+than the conventions say counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypedDict
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from .. import semconv
+
+__all__ = [
+    "Batch",
+    "CallRecord",
+    "Chunk",
+    "Reason",
+    "Source",
+    "StepFigures",
+    "StepRecord",
+    "StoredSpan",
+    "parse_reasons",
+    "read_spans",
+]
+
+_MAX_ID: Final = 256
+_MAX_INDEX: Final = 2**31 - 1
+_MAX_INT: Final = 2**63 - 1
+_SLICE: Final = 1000
+_CALLS: Final = frozenset({"chat", "text_completion", "generate_content", "embeddings", "invoke_workflow"})
+
+
+class Reason(TypedDict):
+    """Why a step is invalid: check, code and, where known, character offsets into the step."""
+
+    check: str
+    code: str
+    start: int | None
+    end: int | None
+
+
+class StepFigures(TypedDict):
+    """What the aggregates need of a step."""
+
+    step_index: int
+    ts_ms: int
+    latency_us: int
+    latency_source: str | None
+    confidence: float | None
+    is_valid: bool | None
+
+
+class StepRecord(StepFigures):
+    """The one record of a step, as REST and SSE give it. Ids are hex; ``ts_ms`` is when the step ended."""
+
+    trace_id: str
+    span_id: str
+    call_span_id: str | None
+    run_id: str
+    kind: str
+    name: str | None
+    service: str
+    model: str | None
+    tool: str | None
+    confidence_method: str | None
+    calibrated: bool | None
+    reasons: list[Reason]
+    labels: dict[str, str]
+
+
+class CallRecord(NamedTuple):
+    """A call of a model, or the root of a run. ``run_id`` is None where the span itself does not say."""
+
+    span_id: bytes
+    parent_id: bytes
+    run_id: str | None
+    trace_id: str
+    service: str
+    root: bool
+    started_ms: int
+    ended_ms: int
+    input_tokens: int
+    output_tokens: int
+    failed: bool
+    final: bool
+
+
+class StoredSpan(NamedTuple):
+    """A span as sent, with what it is."""
+
+    span_id: bytes
+    data: bytes
+    step: StepRecord | None
+    call: CallRecord | None
+
+
+class Source(NamedTuple):
+    """Where spans come from: serialized Resource and InstrumentationScope."""
+
+    resource: bytes
+    scope: bytes
+
+
+class Chunk(NamedTuple):
+    """The spans of one trace from one source in one request: stored as one row."""
+
+    trace_id: bytes
+    source: Source
+    spans: list[StoredSpan]
+
+
+@dataclass(slots=True)
+class Batch:
+    """The spans of one request. ``rejected`` counts those without a usable id."""
+
+    chunks: dict[tuple[bytes, Source], Chunk] = field(default_factory=dict)
+    steps: list[StepRecord] = field(default_factory=list)
+    spans: int = 0
+    size: int = 0
+    rejected: int = 0
+
+
+def parse_reasons(text: str | None) -> list[Reason]:
+    """``check.code@start-end`` joined by blanks, as ``claudescope.step.validity.reason`` has it."""
+    reasons: list[Reason] = []
+    for word in (text or "").split():
+        name, _, spot = word.partition("@")
+        check, _, code = name.partition(".")
+        start, dash, end = spot.partition("-")
+        placed = dash and start.isascii() and start.isdigit() and end.isascii() and end.isdigit()
+        reasons.append(
+            {
+                "check": check,
+                "code": code,
+                "start": int(start[:15]) if placed else None,
+                "end": int(end[:15]) if placed else None,
+            }
+        )
+    return reasons
+
+
+def _string(value: AnyValue | None) -> str | None:
+    return (value.string_value or None) if value is not None else None
+
+
+def _bool(value: AnyValue | None) -> bool | None:
+    return value.bool_value if value is not None and value.HasField("bool_value") else None
+
+
+def _tokens(value: AnyValue | None) -> int:
+    return min(max(0, value.int_value), 2**40) if value is not None else 0
+
+
+def _share(value: AnyValue | None) -> float | None:
+    if value is None:
+        return None
+    number = value.double_value if value.HasField("double_value") else None
+    if number is None and value.HasField("int_value"):
+        number = float(value.int_value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
+def _index(value: AnyValue | None) -> int | None:
+    if value is None or not value.HasField("int_value") or not 0 <= value.int_value <= _MAX_INDEX:
+        return None
+    return value.int_value
+
+
+def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str, service: str) -> StepRecord:
+    get = attributes.get
+    end = span.end_time_unix_nano
+    confidence = _share(get(semconv.STEP_CONFIDENCE))
+    reason = _string(get(semconv.STEP_VALIDITY_REASON))
+    prefix = semconv.LABEL_PREFIX
+    labels = {
+        key[len(prefix) :]: value.string_value
+        for key, value in attributes.items()
+        if key.startswith(prefix) and value.HasField("string_value")
+    }
+    return {
+        "trace_id": trace_id,
+        "span_id": span.span_id.hex(),
+        "call_span_id": span.parent_span_id.hex() or None,
+        "run_id": (_string(get(semconv.CHAIN_ID)) or trace_id)[:_MAX_ID],
+        "step_index": index,
+        "kind": _string(get(semconv.STEP_KIND)) or "unknown",
+        "name": _string(get(semconv.STEP_NAME)),
+        "service": service,
+        "model": _string(get(semconv.REQUEST_MODEL)),
+        "tool": _string(get(semconv.TOOL_NAME)),
+        "ts_ms": end // 1_000_000,
+        "latency_us": max(0, end - span.start_time_unix_nano) // 1000,
+        "latency_source": _string(get(semconv.STEP_LATENCY_SOURCE)),
+        "confidence": confidence,
+        "confidence_method": _string(get(semconv.STEP_CONFIDENCE_METHOD)) if confidence is not None else None,
+        "calibrated": _bool(get(semconv.STEP_CONFIDENCE_CALIBRATED)) if confidence is not None else None,
+        "is_valid": _bool(get(semconv.STEP_VALID)),
+        "reasons": parse_reasons(reason) if reason else [],
+        "labels": labels,
+    }
+
+
+def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id: str, service: str) -> CallRecord:
+    get = attributes.get
+    run_id = _string(get(semconv.CHAIN_ID))
+    finish = get(semconv.FINISH_REASONS)
+    reasons = [value.string_value for value in finish.array_value.values] if finish is not None else []
+    failed = span.status.code == Status.STATUS_CODE_ERROR or semconv.ERROR_TYPE in attributes
+    root = operation == "invoke_workflow"
+    return CallRecord(
+        span.span_id,
+        span.parent_span_id,
+        run_id[:_MAX_ID] if run_id else None,
+        trace_id,
+        service,
+        root,
+        span.start_time_unix_nano // 1_000_000,
+        span.end_time_unix_nano // 1_000_000,
+        _tokens(get(semconv.USAGE_INPUT)),
+        _tokens(get(semconv.USAGE_OUTPUT)),
+        failed,
+        root or failed or bool(reasons and not {"tool_use", "tool_call", "tool_calls"}.intersection(reasons)),
+    )
+
+
+def service_of(attributes: Any) -> str:
+    """``service.name`` of a resource's attributes, else ``unknown_service``."""
+    for attribute in attributes:
+        if attribute.key == semconv.SERVICE_NAME:
+            return attribute.value.string_value or "unknown_service"
+    return "unknown_service"
+
+
+def read_spans(request: ExportTraceServiceRequest, batch: Batch) -> Iterator[int]:
+    """Fills ``batch`` from a request; yields after each thousand spans, so that an event loop may do other work."""
+    chunks = batch.chunks
+    steps = batch.steps
+    for resource_spans in request.resource_spans:
+        service = service_of(resource_spans.resource.attributes)
+        resource = resource_spans.resource.SerializeToString()
+        for scope_spans in resource_spans.scope_spans:
+            source = Source(resource, scope_spans.scope.SerializeToString())
+            last = b""
+            spans: list[StoredSpan] = []
+            trace = ""
+            for span in scope_spans.spans:
+                trace_id = span.trace_id
+                span_id = span.span_id
+                if len(trace_id) != 16 or len(span_id) != 8 or not any(trace_id) or not any(span_id):
+                    batch.rejected += 1
+                    continue
+                if trace_id != last:
+                    key = (trace_id, source)
+                    chunk = chunks.get(key)
+                    if chunk is None:
+                        chunk = chunks[key] = Chunk(trace_id, source, [])
+                    last, spans, trace = trace_id, chunk.spans, trace_id.hex()
+                data = span.SerializeToString()
+                attributes = {attribute.key: attribute.value for attribute in span.attributes}
+                step = call = None
+                index = _index(attributes.get(semconv.STEP_INDEX))
+                if index is not None:
+                    step = _step(span, attributes, index, trace, service)
+                    steps.append(step)
+                else:
+                    operation = attributes.get(semconv.OPERATION_NAME)
+                    if operation is not None and operation.string_value in _CALLS:
+                        call = _call(span, attributes, operation.string_value, trace, service)
+                spans.append(StoredSpan(span_id, data, step, call))
+                batch.spans += 1
+                batch.size += len(data)
+                if not batch.spans % _SLICE:
+                    yield batch.spans
+    yield batch.spans

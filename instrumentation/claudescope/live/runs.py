@@ -1,0 +1,197 @@
+"""A run (chain): what its steps and calls add up to, and how that is merged into its row."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .records import CallRecord, StepRecord
+
+__all__ = ["COLUMNS", "MERGE", "RunChanges", "RunLinks", "severity"]
+
+_REMEMBERED: Final = 16_384
+
+COLUMNS: Final = (
+    "id",
+    "run_id",
+    "trace_id",
+    "service",
+    "model",
+    "started_ms",
+    "ended_ms",
+    "seen_ms",
+    "steps",
+    "calls",
+    "invalid",
+    "min_confidence",
+    "worst_rank",
+    "worst_index",
+    "worst_span",
+    "input_tokens",
+    "output_tokens",
+    "call_ms",
+    "failed",
+    "final",
+)
+
+MERGE: Final = """ ON CONFLICT (run_id) DO UPDATE SET
+    model = coalesce(model, excluded.model),
+    started_ms = min(started_ms, excluded.started_ms),
+    ended_ms = max(ended_ms, excluded.ended_ms),
+    seen_ms = max(seen_ms, excluded.seen_ms),
+    steps = steps + excluded.steps,
+    calls = calls + excluded.calls,
+    invalid = invalid + excluded.invalid,
+    min_confidence = min(coalesce(min_confidence, excluded.min_confidence),
+                         coalesce(excluded.min_confidence, min_confidence)),
+    worst_index = CASE WHEN excluded.worst_rank > worst_rank THEN excluded.worst_index ELSE worst_index END,
+    worst_span = CASE WHEN excluded.worst_rank > worst_rank THEN excluded.worst_span ELSE worst_span END,
+    worst_rank = max(worst_rank, excluded.worst_rank),
+    input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens,
+    failed = CASE WHEN excluded.call_ms >= call_ms THEN excluded.failed ELSE failed END,
+    final = CASE WHEN excluded.call_ms >= call_ms THEN excluded.final ELSE final END,
+    call_ms = max(call_ms, excluded.call_ms)"""
+
+
+def severity(step: StepRecord) -> float:
+    """The order of badness: an invalid step is 3, else 2 - confidence, else below 1 and growing with latency."""
+    if step["is_valid"] is False:
+        return 3.0
+    if step["confidence"] is not None:
+        return 2.0 - step["confidence"]
+    return 1.0 - 1.0 / (1.0 + step["latency_us"])
+
+
+class RunLinks:
+    """Remembers which run a call's steps named, and which call spans are wrapped around a counted one."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, str] = OrderedDict()
+        self._wrappers: OrderedDict[bytes, None] = OrderedDict()
+
+    def saw_step(self, call_span_id: str, run_id: str) -> None:
+        """A step of ``run_id`` is a child of the call's span."""
+        self._runs[call_span_id] = run_id
+        if len(self._runs) > _REMEMBERED:
+            self._runs.popitem(last=False)
+
+    def run_of(self, call: CallRecord) -> str:
+        """The call's run: what the span says, else what its steps said, else its trace."""
+        return call.run_id or self._runs.get(call.span_id.hex()) or call.trace_id
+
+    def counts(self, call: CallRecord) -> bool:
+        """False for a span around a call that was counted: two instrumentations may each make one."""
+        if call.span_id in self._wrappers:
+            return False
+        if call.parent_id and not call.root:
+            self._wrappers[call.parent_id] = None
+            if len(self._wrappers) > _REMEMBERED:
+                self._wrappers.popitem(last=False)
+        return True
+
+
+@dataclass(slots=True)
+class RunChange:
+    """What one transaction adds to a run."""
+
+    trace_id: str
+    service: str
+    model: str | None
+    started_ms: int
+    ended_ms: int
+    steps: int = 0
+    calls: int = 0
+    invalid: int = 0
+    min_confidence: float | None = None
+    worst_rank: float = -1.0
+    worst_index: int | None = None
+    worst_span: bytes | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    call_ms: int = -1
+    failed: bool = False
+    final: bool = False
+
+
+class RunChanges:
+    """Collects the changes of one transaction. ``now`` is the server's time in ms."""
+
+    def __init__(self, links: RunLinks, now: int) -> None:
+        self._links = links
+        self._now = now
+        self.runs: dict[str, RunChange] = {}
+
+    def add_step(self, step: StepRecord, span_id: bytes) -> str:
+        """Adds a step; returns its run's id."""
+        run_id = step["run_id"]
+        ended = step["ts_ms"]
+        started = ended - step["latency_us"] // 1000
+        change = self.runs.get(run_id)
+        if change is None:
+            change = RunChange(step["trace_id"], step["service"], step["model"], started, ended)
+            self.runs[run_id] = change
+        elif started < change.started_ms:
+            change.started_ms = started
+        if ended > change.ended_ms:
+            change.ended_ms = ended
+        change.steps += 1
+        if step["is_valid"] is False:
+            change.invalid += 1
+        confidence = step["confidence"]
+        if confidence is not None and (change.min_confidence is None or confidence < change.min_confidence):
+            change.min_confidence = confidence
+        rank = severity(step)
+        if rank > change.worst_rank:
+            change.worst_rank, change.worst_index, change.worst_span = rank, step["step_index"], span_id
+        if step["call_span_id"]:
+            self._links.saw_step(step["call_span_id"], run_id)
+        return run_id
+
+    def add_call(self, call: CallRecord) -> str | None:
+        """Adds a call or a run's root span; returns the run's id, or None when the call is counted already."""
+        if not self._links.counts(call):
+            return None
+        run_id = self._links.run_of(call)
+        change = self.runs.get(run_id)
+        if change is None:
+            change = RunChange(call.trace_id, call.service, None, call.started_ms, call.ended_ms)
+            self.runs[run_id] = change
+        change.started_ms = min(change.started_ms, call.started_ms)
+        change.ended_ms = max(change.ended_ms, call.ended_ms)
+        if not call.root:
+            change.calls += 1
+            change.input_tokens += call.input_tokens
+            change.output_tokens += call.output_tokens
+        if call.ended_ms >= change.call_ms:
+            change.call_ms, change.failed, change.final = call.ended_ms, call.failed, call.final
+        return run_id
+
+    def rows(self, numbers: dict[str, int]) -> list[Any]:
+        """The values of all runs' rows, in the order of ``COLUMNS``."""
+        values: list[Any] = []
+        for run_id, change in self.runs.items():
+            values += (
+                numbers[run_id],
+                run_id,
+                bytes.fromhex(change.trace_id),
+                change.service,
+                change.model,
+                change.started_ms,
+                change.ended_ms,
+                self._now,
+                change.steps,
+                change.calls,
+                change.invalid,
+                change.min_confidence,
+                change.worst_rank,
+                change.worst_index,
+                change.worst_span,
+                change.input_tokens,
+                change.output_tokens,
+                change.call_ms,
+                change.failed,
+                change.final,
+            )
+        return values

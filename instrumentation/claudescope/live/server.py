@@ -1,0 +1,269 @@
+"""The embedded server as a whole: folder, store, ports, and its life from start to signal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import threading
+import time
+import uuid
+import webbrowser
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+from urllib.parse import quote
+
+import uvicorn
+
+from ..errors import UsageError
+from ..settings import Settings
+from .aggregates import WINDOW_MS, HeatMap
+from .api import Api
+from .app import make_app
+from .counters import Counters
+from .folder import DataFolder, default_folder
+from .grpc import GrpcPort
+from .ingest import Ingest
+from .reader import Reader
+from .schema import connect
+from .security import is_loopback
+from .stream import Hub
+from .writer import Writer
+
+__all__ = ["LiveServer", "serve"]
+
+logger = logging.getLogger(__name__)
+
+_TICK: Final = 0.25
+_STATS_TICKS: Final = 4
+_REPLAY: Final = 2000
+_REPLAY_MAX: Final = 200_000
+_GRACE: Final = 3
+
+
+def serve(settings: Settings, *, open_browser: bool, on_ready: Callable[[str], None] | None = None) -> int:
+    """Serves until SIGINT or SIGTERM (on the main thread); returns the exit code, 0.
+
+    ``on_ready`` gets the page's address once it answers. Raises UsageError for a folder or port that is taken, and for
+    a host beyond loopback without a token.
+    """
+    server = LiveServer(settings)
+
+    def ready(url: str) -> None:
+        if on_ready is not None:
+            on_ready(url)
+        if open_browser:
+            threading.Thread(target=webbrowser.open, args=(server.page_url,), daemon=True).start()
+
+    server.run(ready)
+    return 0
+
+
+def bind(host: str, port: int, flag: str) -> socket.socket:
+    """A listening socket. Raises UsageError that names the flag."""
+    if not 0 <= port <= 65_535:
+        raise UsageError(f"The port {port} is over 65535.", f"Choose another with {flag}.")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise UsageError(
+            f"The host {host!r} is not known here.", "Give an address of this machine to --host."
+        ) from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"The address {host}:{port} cannot be listened on: {error.strerror}.", f"Choose another port with {flag}."
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+class LiveServer:
+    """One server. ``__init__`` takes the folder and the ports (UsageError); ``run`` serves; ``stop`` ends it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        if not is_loopback(settings.host) and not settings.token:
+            raise UsageError(
+                f"The host {settings.host} is reachable from other machines, and there is no token.",
+                "Set CLAUDESCOPE_TOKEN, or listen on 127.0.0.1.",
+            )
+        with contextlib.ExitStack() as undo:
+            self._folder = DataFolder(settings.data or default_folder())
+            undo.callback(self._folder.close)
+            self._listener = bind(settings.host, settings.port, "--port")
+            undo.callback(self._listener.close)
+            self._grpc_listener = bind(settings.host, settings.grpc_port, "--grpc-port") if settings.grpc_port else None
+            if self._grpc_listener is not None:
+                undo.callback(self._grpc_listener.close)
+            host, port = self._listener.getsockname()[:2]
+            shown = settings.host if is_loopback(settings.host) else host
+            self.url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+            """Where OTLP, API and page are."""
+            self._folder.sign(self.url)
+            self._db = connect(self._folder.path)
+            undo.pop_all()
+        self._uvicorn: _Uvicorn | None = None
+        self._stopping = threading.Event()
+
+    @property
+    def page_url(self) -> str:
+        """The address that opens the page, with the token where there is one."""
+        token = self._settings.token
+        return f"{self.url}/?token={quote(token, safe='')}" if token else f"{self.url}/"
+
+    def run(self, on_ready: Callable[[str], None] | None = None) -> None:
+        """Serves until a signal (on the main thread) or ``stop``. Everything acknowledged is in the store after it."""
+        asyncio.run(self._main(on_ready))
+
+    def stop(self) -> None:
+        """Ends ``run``, from any thread."""
+        self._stopping.set()
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+
+    async def _main(self, on_ready: Callable[[str], None] | None) -> None:
+        loop = asyncio.get_running_loop()
+        settings = self._settings
+        stored = self._db.execute("SELECT series, value FROM counters").fetchall()
+        (last_step,) = self._db.execute("SELECT coalesce(max(id), 0) FROM steps").fetchone()
+        writer = Writer(self._db, loop.call_soon_threadsafe)
+        reader = Reader(self._folder.path)
+        hub = Hub(uuid.uuid4().hex[:12])
+        heat = HeatMap()
+        counters = Counters(stored)
+        ingest = Ingest(writer, hub, heat, counters)
+        try:
+            release = version("claudescope")
+        except PackageNotFoundError:
+            release = "0"
+        app = make_app(ingest, Api(reader, heat, hub, counters, release), settings.host, settings.token)
+        self._uvicorn = server = _Uvicorn(
+            uvicorn.Config(
+                app,
+                loop="asyncio",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=120,
+                timeout_graceful_shutdown=_GRACE,
+                limit_concurrency=512,
+            ),
+            hub,
+            lambda: on_ready(self.url) if on_ready is not None else None,
+        )
+        grpc_port = GrpcPort(ingest, self._grpc_listener, settings.token) if self._grpc_listener is not None else None
+        tasks = [
+            asyncio.create_task(_replay(reader, heat, last_step)),
+            asyncio.create_task(_tick(reader, heat, hub, ingest, writer)),
+        ]
+        try:
+            if grpc_port is not None:
+                await grpc_port.start()
+            if self._stopping.is_set():
+                return
+            await server.serve(sockets=[self._listener])
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if grpc_port is not None:
+                await grpc_port.stop()
+            await asyncio.to_thread(reader.close)
+            await asyncio.to_thread(writer.close)
+            self._listener.close()
+            self._folder.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Ends the streams when it is told to end, and leaves the signals of other threads and of the caller alone."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub, on_started: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._hub = hub
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+async def _replay(reader: Reader, heat: HeatMap, last_step: int) -> None:
+    """Fills totals and the heat strip's last hour from what was stored before this start."""
+    if not last_step:
+        return
+    for valid, number in await reader.totals(last_step):
+        heat.count(valid, number)
+    now = int(time.time() * 1000)
+    before, done = (2**62, 2**62), 0
+    while done < _REPLAY_MAX:
+        rows = await reader.recent(now - WINDOW_MS, before, _REPLAY)
+        heat.add((step for row, step in rows if row <= last_step), now, count=False)
+        if len(rows) < _REPLAY:
+            return
+        done += len(rows)
+        before = (rows[-1][1]["ts_ms"], rows[-1][0])
+
+
+async def _tick(reader: Reader, heat: HeatMap, hub: Hub, ingest: Ingest, writer: Writer) -> None:
+    """Publishes the runs that changed, four times a second, and the figures, once a second."""
+    tick = 0
+    spans = 0
+    while True:
+        await asyncio.sleep(_TICK)
+        tick += 1
+        try:
+            runs = list(ingest.dirty_runs)
+            ingest.dirty_runs.clear()
+            if runs and hub.clients:
+                for record in await reader.runs_by_id(runs):
+                    hub.publish("run", record)
+            if tick % _STATS_TICKS:
+                continue
+            now = int(time.time() * 1000)
+            cells = heat.take_changed(now)
+            rate, spans = ingest.spans - spans, ingest.spans
+            if hub.clients:
+                hub.publish(
+                    "stats",
+                    {
+                        "ts_ms": now,
+                        **heat.totals(),
+                        "spans_per_s": rate,
+                        "last_span_ms": ingest.last_ms,
+                        "backlog_bytes": writer.backlog,
+                        "store_error": writer.failing,
+                        "clients": hub.clients,
+                        "cells": cells,
+                    },
+                )
+        except Exception:
+            logger.exception("the live figures failed once")

@@ -1,0 +1,114 @@
+"""Server-sent events: one ring of recent events that every client reads at its own pace.
+
+Nothing is buffered for a client: one that falls behind the ring, or comes back too late, gets ``lag`` with the number
+of events it missed. An ``id`` is the server's start and the event's number, so ``Last-Event-ID`` resumes exactly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+
+__all__ = ["Hub", "TooManyClientsError"]
+
+RING: Final = 8192
+"""Events kept for resume."""
+MAX_CLIENTS: Final = 64
+_BURST: Final = 512
+_HEARTBEAT: Final = 15.0
+_ID: Final = re.compile(r"([0-9a-z]{1,32})-([0-9]{1,18})")
+
+
+class TooManyClientsError(Exception):
+    """No more clients are taken."""
+
+
+class Hub:
+    """Publishes events to any number of clients. Used by the event loop only."""
+
+    def __init__(self, epoch: str, ring: int = RING) -> None:
+        self._epoch = epoch
+        self._size = ring
+        self._ring: list[bytes] = [b""] * ring
+        self._next = 0
+        self._wake: set[asyncio.Event] = set()
+        self._closed = False
+        self.lagged = 0
+        """Events that clients missed."""
+
+    @property
+    def clients(self) -> int:
+        """Clients that read now."""
+        return len(self._wake)
+
+    @property
+    def last_id(self) -> str:
+        """Id of the latest event."""
+        return f"{self._epoch}-{self._next - 1}"
+
+    def publish(self, event: str, data: Any) -> None:
+        """Gives one event to everybody."""
+        number = self._next
+        self._ring[number % self._size] = b"event: %b\nid: %b-%d\ndata: %b\n\n" % (
+            event.encode(),
+            self._epoch.encode(),
+            number,
+            orjson.dumps(data),
+        )
+        self._next = number + 1
+        for wake in self._wake:
+            wake.set()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        self._closed = True
+        for wake in self._wake:
+            wake.set()
+
+    def _lag(self, missed: int | None) -> bytes:
+        self.lagged += missed or 0
+        return b'event: lag\ndata: {"count":%b}\n\n' % (b"null" if missed is None else b"%d" % missed)
+
+    def _start(self, last_event_id: str | None) -> tuple[int, bytes]:
+        if not last_event_id:
+            return self._next, b""
+        match = _ID.fullmatch(last_event_id)
+        if match is None or match[1] != self._epoch or int(match[2]) >= self._next:
+            return self._next, self._lag(None)  # another server's id: nobody knows what was missed
+        return int(match[2]) + 1, b""
+
+    def check_room(self) -> None:
+        """Raises TooManyClientsError when no more clients are taken."""
+        if len(self._wake) >= MAX_CLIENTS:
+            raise TooManyClientsError
+
+    async def subscribe(self, last_event_id: str | None = None) -> AsyncIterator[bytes]:
+        """Frames for one client, many at once when there are many; a comment when nothing happens for 15 s."""
+        wake = asyncio.Event()
+        self._wake.add(wake)
+        try:
+            at, first = self._start(last_event_id)
+            yield b": claudescope\nretry: 1000\n\n" + first
+            while not self._closed:
+                oldest = self._next - self._size
+                if at < oldest:
+                    yield self._lag(oldest - at)
+                    at = max(at, oldest)
+                    continue
+                if at < self._next:
+                    end = min(self._next, at + _BURST)
+                    frames = b"".join([self._ring[number % self._size] for number in range(at, end)])
+                    at = end
+                    yield frames
+                    continue
+                wake.clear()
+                try:
+                    await asyncio.wait_for(wake.wait(), _HEARTBEAT)
+                except (asyncio.TimeoutError, TimeoutError):
+                    yield b": still here\n\n"
+        finally:
+            self._wake.discard(wake)
