@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .settings import Settings, boolean
@@ -53,11 +54,13 @@ def instrument(
             return
         from .capture.manual import use_recorder
         from .capture.seam import Seam
+        from .emit.otel_env import under_run
         from .worker import Worker
 
-        under_run = os.environ.get("CLAUDESCOPE_RUN") == "1" and tracer_provider is None
-        export = loaded.export or ("both" if under_run else "app")
-        made = Worker(loaded.replace(export=export), os.environ, tracer_provider, meter_provider, logger_provider)
+        server = os.environ.get("CLAUDESCOPE_RUN", "")
+        env: Mapping[str, str] = under_run(os.environ, server, loaded.token) if "://" in server else os.environ
+        export = loaded.export or ("both" if server and tracer_provider is None else "app")
+        made = Worker(loaded.replace(export=export), env, tracer_provider, meter_provider, logger_provider)
         for kind, subscriber in _waiting:
             _subscribers(made, kind).append(subscriber)
         seam = Seam(made)

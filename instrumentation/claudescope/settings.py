@@ -84,16 +84,17 @@ def number(low: float, high: float = float("inf")) -> Callable[[object], float]:
     return parse
 
 
-def whole(low: int) -> Callable[[object], int]:
-    """A whole number of at least ``low``."""
+def whole(low: int, high: int | None = None) -> Callable[[object], int]:
+    """A whole number from ``low`` to ``high``."""
+    span = f"of at least {low}" if high is None else f"from {low} to {high}"
 
     def parse(value: object) -> int:
         try:
             parsed = int(str(value))
         except ValueError:
-            raise ValueError(f"a whole number of at least {low}") from None
-        if parsed < low:
-            raise ValueError(f"a whole number of at least {low}")
+            raise ValueError(f"a whole number {span}") from None
+        if parsed < low or (high is not None and parsed > high):
+            raise ValueError(f"a whole number {span}")
         return parsed
 
     return parse
@@ -207,9 +208,9 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         Setting("data", "path", None, path, "Where the embedded server keeps its store."),
         Setting("host", "text", "127.0.0.1", text, "Address that the embedded server listens on."),
         Setting(
-            "port", "int", 4318, whole(0), "Port of the embedded server: OTLP/HTTP, API and page. 0: any free one."
+            "port", "int", 4318, whole(0, 65_535), "Port of the embedded server: OTLP/HTTP, API and page. 0: any free one."
         ),
-        Setting("grpc_port", "int", 4317, whole(0), "Port of the embedded server's OTLP/gRPC. 0: none."),
+        Setting("grpc_port", "int", 4317, whole(0, 65_535), "Port of the embedded server's OTLP/gRPC. 0: none."),
         Setting("token", "text", "", text, "Bearer token of the embedded server; needed to listen beyond loopback."),
     )
 }

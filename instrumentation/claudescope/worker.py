@@ -26,7 +26,7 @@ from .assess.panel import Panel
 from .capture.guard import guard
 from .capture.spotter import Spotter, spotted
 from .emit.metrics import Meters
-from .emit.otel_env import resource, unsupported
+from .emit.otel_env import unsupported
 from .emit.providers import Providers
 from .emit.spans import SpanWriter
 from .pipeline import Pipeline
@@ -70,7 +70,7 @@ class Worker:
             meter_provider,
             logger_provider,
         )
-        service = str(resource(env).attributes.get(semconv.SERVICE_NAME, ""))
+        service = str(self.providers.resource.attributes.get(semconv.SERVICE_NAME, ""))
         self.pipeline = Pipeline(settings, self.book, self.panel, SpanWriter(settings, self.providers), service)
         self._meters: Meters | None = None
         self._meters_of: MeterProvider | None = None
@@ -160,9 +160,12 @@ class Worker:
         self.pipeline.work(item, meters, assess=self._queue.qsize() <= self.settings.queue // 2)
 
     def _failed(self, error: Exception) -> None:
-        self._meters_now().dropped("internal_error", "step", 1)
         if guard.reraise:
             self.fault = error
+        try:
+            self._meters_now().dropped("internal_error", "step", 1)
+        except Exception as second:  # noqa: BLE001 - the guard; the thread must live on
+            guard.note("count what could not be worked on", second)
 
     fault: Exception | None = None
     """In tests, the last fault of the worker's own thread."""

@@ -28,14 +28,19 @@ HAS_CYCLES = VERSION < (2, 0)
 
 needs_native = pytest.mark.skipif(not NATIVE, reason=f"anthropic {anthropic.__version__} makes no spans of its own")
 
-gc.freeze()  # what is imported is not looked at by each collection
 _SSL = ssl.create_default_context()  # 20 ms each; nothing here speaks TLS
+
+
+_http_clients: list[Any] = []
 
 
 def new_client(url: str, *, asynchronous: bool = False, platform: str = "", **options: Any) -> Any:
     """A real client of the stand-in at ``url``; ``platform`` is ``bedrock``, ``vertex`` or none."""
     http = anthropic.DefaultAsyncHttpxClient if asynchronous else anthropic.DefaultHttpxClient
-    shared: dict[str, Any] = {"base_url": url, "max_retries": 0, "http_client": http(verify=_SSL), **options}
+    made = http(verify=_SSL)
+    if not asynchronous:
+        _http_clients.append(made)
+    shared: dict[str, Any] = {"base_url": url, "max_retries": 0, "http_client": made, **options}
     prefix = "Async" if asynchronous else ""
     if platform == "bedrock":
         keys = {"aws_access_key": "AKIDEXAMPLE", "aws_secret_key": "secret", "aws_region": "us-east-1"}
@@ -59,6 +64,14 @@ def drive(asynchronous: bool, make: Callable[[], Coroutine[Any, Any, Any]]) -> A
     raise AssertionError("a synchronous path awaited something")
 
 
+async def let_go() -> None:
+    """Lets the loop close the asynchronous generators that were dropped, one inside the other."""
+    for _ in range(5):
+        gc.collect()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
 def seen(value: Any) -> Any:
     """What the app gets, in comparable form: types and values."""
     if isinstance(value, (list, tuple)):
@@ -79,7 +92,10 @@ def observe(action: Callable[[], Any]) -> Any:
         given = seen(action())
     except Exception as error:
         given = ["raised", *seen(error)]
-    gc.collect()
+    for _ in range(4):  # a generator that is closed may let go of others
+        gc.collect()
+    while _http_clients:
+        _http_clients.pop().close()
     return given
 
 
@@ -171,17 +187,46 @@ def instrumented(**settings: Any) -> Iterator[Scope]:
     assert scope.open.open == {}
 
 
-def without_and_with(script: Any, action: Callable[[str, dict[str, Any]], Any], **settings: Any) -> tuple[Any, Scope]:
-    """Runs ``action(url, client options)`` without claudescope and with it, against equal stand-ins.
+class Outcome:
+    """What an app got, without claudescope and, equal to it, with it; and what was emitted meanwhile.
 
-    What it gives must be equal; returns that, and the scope (closed, so everything is emitted).
+    ``scope`` is of a client that makes no spans of its own in a real provider, ``native`` (None where the SDK is too old)
+    of one that does. Both are closed: everything is emitted, no span is open.
     """
+
+    def __init__(self, given: Any, scope: Scope, native: Scope | None, requests: tuple[Any, ...]) -> None:
+        self.given, self.scope, self.native, self.requests = given, scope, native, requests
+
+    @property
+    def call(self) -> ReadableSpan:
+        return self.scope.call
+
+    @property
+    def kinds(self) -> list[tuple[str, str | None]]:
+        """The steps' kinds and incompleteness, which are the same beside the SDK's own span."""
+        kinds = self.scope.kinds()
+        if self.native is not None:
+            assert self.native.kinds() == kinds
+        return kinds
+
+    def __getitem__(self, name: str) -> Any:
+        """An attribute of the only call's span."""
+        return attribute(self.call, name)
+
+
+def compare(script: tuple[Any, ...], action: Callable[[str, dict[str, Any]], Any], **settings: Any) -> Outcome:
+    """Runs ``action(url, client options)`` without claudescope and with it, against equal stand-ins."""
     with StandIn() as standin:
         standin.use(*script)
         plain = observe(lambda: action(standin.url, {}))
-    with StandIn() as standin, instrumented(**settings) as scope:
-        standin.use(*script)
-        same = observe(lambda: action(standin.url, {}))
-        scope.settle()
-    assert same == plain
-    return plain, scope
+    scopes: list[Scope | None] = [None, None]
+    requests: tuple[Any, ...] = ()
+    for index in (0, 1) if NATIVE else (0,):
+        with StandIn() as standin, instrumented(**settings) as scope:
+            standin.use(*script)
+            assert observe(lambda: action(standin.url, scope.native_option if index else {})) == plain
+            scope.settle()
+            scopes[index] = scope
+            requests = requests or standin.requests
+    assert scopes[0] is not None
+    return Outcome(plain, scopes[0], scopes[1], requests)

@@ -120,6 +120,16 @@ def is_alive(pid: str) -> bool:
         return False
 
 
+def test_demo_whose_apps_fail_says_why(claudescope, tmp_path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "anthropic.py").write_text("raise ImportError('broken on purpose')\n")
+    environment = {"PYTHONPATH": str(tmp_path / "broken")}
+    done = claudescope("demo", "--no-open", "--port", "0", environment=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith("claudescope: the example apps ended:\n")
+    assert "ImportError: broken on purpose" in done.stderr
+
+
 def test_live_needs_a_key(claudescope):
     done = claudescope("demo", "--live", "--no-open")
     assert done.returncode == 2
@@ -199,3 +209,26 @@ def test_script_plants_its_faults_in_turn():
     ]
     assert ask(script, summariser, "<document name='survey'>")[2] == 529
     assert ask(script, "Something else.", "Hello")[:2] == (["text"], "end_turn")
+
+
+def test_live_asks_the_api_once_an_example_and_says_what_it_costs(tmp_path):
+    with StandIn(DemoScript(), seed=1) as standin:  # in the place of the real API
+        process = subprocess.Popen(
+            command("demo", "--live", "--no-open", "--port", "0"),
+            env=plain_environment(TMPDIR=str(tmp_path), ANTHROPIC_BASE_URL=standin.url, ANTHROPIC_API_KEY="any"),
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        with process:
+            url = process.stdout.readline().split()[1]
+            # 10 of the agent and a retry, 6 of the tutor, 6 of the summariser and a retry, 3 reviews.
+            until = time.monotonic() + 60
+            while len(standin.requests) < 27 or not steps_at(url):
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            said = process.stdout.readline()
+            process.stdout.read()
+        assert (process.returncode, len(standin.requests)) == (0, 27)
+    assert said == "The examples ask the real API once each: some 25 short calls, a few cents.\n"

@@ -33,25 +33,17 @@ def test_environment_adds_only_what_is_needed():
     assert armed_environment(before, "http://127.0.0.1:4318") == {
         "PATH": "/bin",
         "PYTHONPATH": f"{BOOTSTRAP}:/a::/b",
-        "CLAUDESCOPE_RUN": "1",
-        "OTEL_METRIC_EXPORT_INTERVAL": "5000",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318",
+        "CLAUDESCOPE_RUN": "http://127.0.0.1:4318",
     }
     assert armed_environment({"PYTHONPATH": ""}, None)["PYTHONPATH"] == BOOTSTRAP
+    assert armed_environment({}, None)["CLAUDESCOPE_RUN"] == "1"
 
 
-def test_environment_keeps_what_the_user_set():
-    before = {"OTEL_METRIC_EXPORT_INTERVAL": "1000", "OTEL_EXPORTER_OTLP_HEADERS": "a=b"}
+def test_environment_leaves_the_apps_own_exporters_alone():
+    before = {"OTEL_METRIC_EXPORT_INTERVAL": "1000", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     armed = armed_environment(before, "http://127.0.0.1:4318", "secret")
-    assert (armed["OTEL_METRIC_EXPORT_INTERVAL"], armed["OTEL_EXPORTER_OTLP_HEADERS"]) == ("1000", "a=b")
-
-
-def test_environment_of_a_server_of_ours_has_its_protocol_and_token():
-    before = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}
-    armed = armed_environment(before, "http://127.0.0.1:4318", "secret")
-    assert armed["OTEL_EXPORTER_OTLP_PROTOCOL"] == armed["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] == "http/protobuf"
-    assert armed["OTEL_EXPORTER_OTLP_HEADERS"] == "authorization=Bearer%20secret"
-    assert armed_environment(before, None)["OTEL_EXPORTER_OTLP_PROTOCOL"] == "grpc"
+    assert {name: value for name, value in armed.items() if name.startswith("OTEL_")} == before
+    assert armed["CLAUDESCOPE_TOKEN"] == "secret"
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_wrong_flag_is_one_sentence_and_exit_2(name, capsys):
 def test_wrong_setting_names_its_source(claudescope):
     done = claudescope("up", environment={"CLAUDESCOPE_PORT": "many"})
     assert done.returncode == 2
-    assert done.stderr == "claudescope: CLAUDESCOPE_PORT is 'many'. It takes a whole number of at least 0.\n"
+    assert done.stderr == "claudescope: CLAUDESCOPE_PORT is 'many'. It takes a whole number from 0 to 65535.\n"
 
 
 HEAVY = ("anthropic", "grpc", "pydantic")

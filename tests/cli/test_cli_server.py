@@ -21,10 +21,10 @@ from claudescope.live.probe import probe
 
 LOOK = (
     "import json, os, sys, urllib.request;"
-    " base = os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'];"
+    " base = os.environ['CLAUDESCOPE_RUN'];"
     " health = json.load(urllib.request.urlopen(base + '/healthz'));"
-    " print(json.dumps({'base': base, 'service': health['service'], 'run': os.environ['CLAUDESCOPE_RUN'],"
-    " 'headers': os.environ.get('OTEL_EXPORTER_OTLP_HEADERS')}))"
+    " print(json.dumps({'base': base, 'service': health['service'],"
+    " 'token': os.environ.get('CLAUDESCOPE_TOKEN')}))"
 )
 
 
@@ -93,14 +93,14 @@ def test_run_starts_a_server_and_ends_it_after_the_command(claudescope, tmp_path
     done = claudescope("run", *flags(tmp_path), "--", sys.executable, "-c", LOOK)
     seen = json.loads(done.stdout)
     assert done.returncode == 0
-    assert (seen["service"], seen["run"], seen["headers"]) == ("claudescope", "1", None)
+    assert (seen["service"], seen["token"]) == ("claudescope", None)
     assert done.stderr == f"claudescope: {seen['base']}\n"
     assert probe(seen["base"]) is None
 
 
 def test_run_gives_the_command_the_token(claudescope, tmp_path):
     done = claudescope("run", *flags(tmp_path), "--token", "s3cret", "--", sys.executable, "-c", LOOK)
-    assert json.loads(done.stdout)["headers"] == "authorization=Bearer%20s3cret"
+    assert json.loads(done.stdout)["token"] == "s3cret"
 
 
 def test_run_uses_the_claudescope_that_is_there_and_leaves_it(claudescope, tmp_path):
@@ -146,7 +146,7 @@ def test_run_starts_none_where_the_environment_names_an_endpoint(claudescope, tm
 
 
 def test_run_without_server_sends_to_where_one_is_expected(claudescope, tmp_path):
-    code = "import os; print(os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'])"
+    code = "import os; print(os.environ['CLAUDESCOPE_RUN'])"
     done = claudescope("run", "--no-server", "--port", "4999", "--", sys.executable, "-c", code)
     assert done.stdout == "http://127.0.0.1:4999\n"
     assert done.stderr == "claudescope: sends to http://127.0.0.1:4999; no server is started.\n"
@@ -159,6 +159,21 @@ def test_a_server_that_cannot_start_ends_run_before_the_command(claudescope, tmp
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_modules_in_the_working_directory_are_not_for_the_server(tmp_path):
+    for name in ("queue", "signal", "claudescope"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('imported')\n")
+    script = "import sys; sys.path[:] = [p for p in sys.path if p]; from claudescope.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "run", *flags(tmp_path), "--", "echo", "ran"],
+        env=plain_environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "ran\n"
+    assert re.match(r"claudescope: http://127\.0\.0\.1:\d+\n$", done.stderr)
 
 
 def test_the_server_is_kept_until_ctrl_c_and_the_exit_code_is_the_commands(tmp_path):
@@ -243,7 +258,7 @@ def test_port_beyond_the_last_is_wrong_use(claudescope):
     done = claudescope("run", "--port", "70000", "--", "true")
     assert (done.returncode, done.stderr) == (
         2,
-        "claudescope: The port 70000 is over 65535. Choose another with --port.\n",
+        "claudescope: --port is '70000'. It takes a whole number from 0 to 65535.\n",
     )
 
 

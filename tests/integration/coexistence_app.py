@@ -84,9 +84,9 @@ def run(case, url):
     given = {"tracer_provider": provider} if case["providers"] in ("given", "own") else {}
     if case["providers"] == "global":
         trace.set_tracer_provider(provider)
-    option = None if case["native"] else False
-    if case["providers"] == "own" and case["native"]:
-        option = {"tracer_provider": provider}
+    option = None if case["native"] else {"traces": False}
+    if case["providers"] == "own":
+        option = {**(option or {}), "tracer_provider": provider}
 
     def ours():
         claudescope.instrument(**(given if case["providers"] == "given" else {}))

@@ -42,6 +42,7 @@ class Capture:
         "attach",
         "before",
         "call",
+        "came",
         "done",
         "inner",
         "native",
@@ -65,6 +66,7 @@ class Capture:
         self.tapped = False
         self.tape: weakref.ref[Tape] | None = None
         self.response: Any = None
+        self.came: int | None = None
         self.attach: Context | None = None
         started = time.time_ns()
         self.offset = started - time.perf_counter_ns()
@@ -106,7 +108,7 @@ class Capture:
         self.inner = options.post_parser
         self.options.post_parser = self.parsed
         if not self.native:
-            spotted = recorder.spotted() if provider is not None else None
+            spotted = recorder.spotted()
             if spotted is not None:
                 self._take(spotted)
             else:
@@ -234,6 +236,8 @@ class Capture:
         self._fill(exchange_attributes(request, response))
         if request is not None:
             call.request = request_body(request)
+        if body_read(response) is not None:
+            self.came = time.time_ns()  # before it is parsed: the native span may end earlier than that
 
     def parsed(self, value: Any) -> Any:
         """The SDK's ``post_parser``: sees a stream before the app does, and passes on what it is given."""
@@ -253,12 +257,12 @@ class Capture:
                 if getattr(block, "type", None) == "tool_use":
                     ended = call.ended or time.time_ns()
                     self.recorder.book.register(block.id, Asked(call.chain, call.context, ended, block.name))
+        if call.operation == "batch_results":
+            self.tapped = follow_results(self, value)
         if self.done:
-            return
+            return  # a raw response, parsed after it was read
         if call.operation == "chat":
             self.tapped = follow_stream(self, value)
-        elif call.operation == "batch_results":
-            self.tapped = follow_results(self, value)
         if not self.tapped and self.response is not None and (body := body_read(self.response)) is not None:
             self.message(body)
 
@@ -280,7 +284,7 @@ class Capture:
     def message(self, body: bytes) -> None:
         """The whole body is here."""
         call = self._known()
-        now = time.time_ns()
+        now = self.came or time.time_ns()
         if call.operation == "chat":
             self.recorder.put(MessageCame(call, body, call.started, now))
         self.end(ended=now)

@@ -6,6 +6,7 @@ processors, only the current span can be found.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from contextvars import ContextVar
 from typing import Any, Final
@@ -50,10 +51,36 @@ class Spotter(SpanProcessor):
                 capture = current.get()
                 if capture is not None:
                     capture.native_started(span)
+                    if (latest := _latest.get()) is not None:
+                        _taken.add(latest)  # it is of the same call, and not of one to come
             elif scope.name in INSTRUMENTATIONS:
                 _latest.set(span)
         except Exception as error:  # noqa: BLE001 - the guard
             guard.contain("see a span begin", error)
+
+
+_NEVER_CURRENT: Final = "opentelemetry.instrumentation.anthropic"
+_DEPTH: Final = 40
+
+
+def _unseen() -> Span | None:
+    """A span that began before this process's first look at its provider, and is never current.
+
+    That is so in the first call after the app has set its provider. The instrumentation's own function is then among
+    the callers, and holds the span. Nothing is looked for unless that instrumentation is loaded.
+    """
+    if _NEVER_CURRENT not in sys.modules:
+        return None
+    frame = sys._getframe(1)
+    for _ in range(_DEPTH):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+        if frame.f_globals.get("__name__") == _NEVER_CURRENT:
+            span = frame.f_locals.get("span")
+            if isinstance(span, SdkSpan):
+                return span
+    return None
 
 
 def _is_call(span: Span) -> bool:
@@ -64,7 +91,9 @@ def _is_call(span: Span) -> bool:
 def spotted() -> Span | None:
     """The innermost open call span of this context that no call has taken yet; it is taken by this."""
     active = trace.get_current_span()
-    for span in (_latest.get(), active if _is_call(active) else None):
+    candidates = (_latest.get, lambda: active if _is_call(active) else None, _unseen)
+    for candidate in candidates:
+        span = candidate()
         if span is not None and span.is_recording() and span not in _taken:
             _taken.add(span)
             return span

@@ -235,12 +235,19 @@ class _View:
 
 
 def _fields(model: Any) -> dict[str, Any]:
-    """A shallow copy of a model's fields: the app may change the model as soon as it has it."""
+    """A copy of a model's fields in plain data: the app may change the model as soon as it has it."""
     if isinstance(model, _View):
         return dict(model.fields)
     fields = dict(getattr(model, "__dict__", None) or {})
     extra = getattr(model, "__pydantic_extra__", None)
-    return {**fields, **extra} if extra else fields
+    return {name: _plain(value) for name, value in ({**fields, **extra} if extra else fields).items()}
+
+
+def _plain(value: Any) -> Any:
+    """``value`` without the SDK's models, such as those of a server tool's results."""
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return value.model_dump(mode="json", warnings=False) if hasattr(value, "model_dump") else value
 
 
 def follow_stream(capture: Capture, stream: Any) -> bool:

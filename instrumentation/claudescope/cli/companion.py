@@ -5,9 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, Final
 
 __all__ = ["Companion"]
+
+# As ``python -m`` does, but without the working directory: it is the app's, and a ``queue.py`` there is not for us.
+_START: Final = (
+    "import sys; sys.path[:] = [entry for entry in sys.path if entry]; import runpy;"
+    " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
 
 
 class Companion:
@@ -20,7 +26,7 @@ class Companion:
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: int | IO[Any]
     ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, "-c", _START, module, *arguments],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=None if output == subprocess.PIPE else output,

@@ -39,23 +39,17 @@ _STARTERS: Final = frozenset(
 def armed_environment(
     environment: Mapping[str, str], endpoint: str | None, token: str = "", extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment of a command under ``claudescope run``. What is set already stays, but for ``extra``
-    and the protocol of an endpoint that is now ours.
+    """The environment of a command under ``claudescope run``: what is set already stays, but for ``extra``.
 
-    ``endpoint`` is the OTLP/HTTP address of our server, None where the environment names one itself.
+    ``endpoint`` is the OTLP/HTTP address of our server, None where the environment names one itself. No ``OTEL_*``
+    variable is set: the app's own exporters read them too, and its spans must go where they went.
     """
     armed = {**environment, **(extra or {})}
     rest = environment.get("PYTHONPATH", "")
     armed["PYTHONPATH"] = BOOTSTRAP + (os.pathsep + rest if rest else "")
-    armed["CLAUDESCOPE_RUN"] = "1"
-    armed.setdefault("OTEL_METRIC_EXPORT_INTERVAL", "5000")
-    if endpoint is not None:
-        armed["OTEL_EXPORTER_OTLP_ENDPOINT"] = endpoint
-        for name in environment:
-            if name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("PROTOCOL"):
-                armed[name] = "http/protobuf"  # what our endpoint speaks, whatever the one meant before did
-        if token:
-            armed.setdefault("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20{token}")
+    armed["CLAUDESCOPE_RUN"] = endpoint or "1"
+    if endpoint is not None and token:
+        armed["CLAUDESCOPE_TOKEN"] = token
     return armed
 
 

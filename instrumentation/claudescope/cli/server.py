@@ -59,8 +59,6 @@ def choose_ports(settings: Settings) -> tuple[int, int]:
 
 def _bind(host: str, port: int) -> socket.socket:
     """A bound socket. Raises OSError when the port is taken or not allowed, UsageError for anything else."""
-    if port > 65535:
-        raise UsageError(f"The port {port} is over 65535.", "Choose another with --port.")
     bound = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(

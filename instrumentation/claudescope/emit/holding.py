@@ -27,6 +27,7 @@ class HoldingProcessor(SpanProcessor):
     def __init__(self, inner: SpanProcessor) -> None:
         self.inner = inner
         self._lock = Lock()
+        self._over = False
         self._held: OrderedDict[tuple[int, int], ReadableSpan | None] = OrderedDict()
         self._released: OrderedDict[tuple[int, int], Mapping[str, AttributeValue]] = OrderedDict()
 
@@ -59,6 +60,8 @@ class HoldingProcessor(SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Passes the span on, or holds it."""
+        if self._over:
+            return
         context = span.get_span_context()
         late: Mapping[str, AttributeValue] | None = None
         if context is not None:
@@ -77,6 +80,10 @@ class HoldingProcessor(SpanProcessor):
             self._held.clear()
         for span in spans:
             self.inner.on_end(span)
+
+    def end(self) -> None:
+        """Nothing that ends from now on is passed on: the app's provider outlives our exporter."""
+        self._over = True
 
     def shutdown(self) -> None:
         """Passes on what is held and shuts the inner processor down."""

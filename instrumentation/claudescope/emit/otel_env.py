@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 from opentelemetry.sdk.resources import Resource
@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import sampling
 from ..semconv import SERVICE_NAME
 from .endpoint import Signal
 
-__all__ = ["HONOURED", "ExporterName", "exporter_name", "resource", "sampler", "unsupported"]
+__all__ = ["HONOURED", "ExporterName", "exporter_name", "resource", "sampler", "under_run", "unsupported"]
 
 ExporterName = Literal["otlp", "console", "none"]
 
@@ -80,6 +80,25 @@ _SAMPLERS: Final = frozenset(
         "parentbased_traceidratio",
     }
 )
+
+
+def under_run(env: Mapping[str, str], endpoint: str, token: str) -> dict[str, str]:
+    """The environment of our own exporters under ``claudescope run``: its server, whatever the app's exporters use.
+
+    The process's own variables stay as they are, so that the app's spans go where they would go without us.
+    """
+    kept = {
+        name: value
+        for name, value in env.items()
+        if not name.startswith("OTEL_EXPORTER_OTLP_") or name.endswith(("_TIMEOUT", "_PREFERENCE", "_AGGREGATION"))
+    }
+    kept.update({f"OTEL_{signal}_EXPORTER": "otlp" for signal in ("TRACES", "METRICS", "LOGS")})
+    kept["OTEL_EXPORTER_OTLP_ENDPOINT"] = endpoint
+    kept["OTEL_EXPORTER_OTLP_PROTOCOL"] = "http/protobuf"
+    kept.setdefault("OTEL_METRIC_EXPORT_INTERVAL", "5000")
+    if token:
+        kept["OTEL_EXPORTER_OTLP_HEADERS"] = f"authorization=Bearer%20{quote(token)}"
+    return kept
 
 
 def exporter_name(signal: Signal, env: Mapping[str, str]) -> ExporterName:

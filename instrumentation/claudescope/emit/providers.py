@@ -2,11 +2,12 @@
 
 Setting a global provider would make the app's own later set-up fail with "Overriding..." and lose its spans. So each
 use asks anew what the app has. With export mode ``both``, our exporting processor is added to the app's own providers,
-whose spans then go where they went and to our endpoint too.
+whose spans then go where they went and to our endpoint too; so do its metrics, and the events of our own.
 """
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -18,18 +19,21 @@ from opentelemetry._logs._internal import ProxyLoggerProvider
 from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
 from opentelemetry.metrics._internal import _ProxyMeterProvider
 from opentelemetry.sdk._logs import LoggerProvider as SdkLoggerProvider
+from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
 from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, SpanContext, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
+from .. import semconv
 from ..settings import Settings
 from .batching import BatchLimits, LogBatchProcessor, SpanBatchProcessor
 from .exporter import make_log_exporter, make_metric_exporter, make_span_exporter, say_losses
 from .holding import HoldingProcessor
 from .otel_env import resource, sampler
+from .reader import IntervalReader, interval
 
 __all__ = ["Providers"]
 
@@ -38,6 +42,24 @@ OnDrop = Callable[[Any, Any, int], None]
 
 class _Flushable(Protocol):
     def force_flush(self, timeout_millis: int = 30_000) -> bool: ...
+
+
+class _OurEvents(LogRecordProcessor):
+    """Passes on what claudescope emits, and nothing else of the app's log."""
+
+    def __init__(self, inner: LogBatchProcessor) -> None:
+        self.inner = inner
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        scope = log_record.instrumentation_scope
+        if scope is not None and scope.name == semconv.SCOPE:
+            self.inner.on_emit(log_record)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self.inner.force_flush(timeout_millis)
+
+    def shutdown(self) -> None:
+        self.inner.shutdown()
 
 
 class Providers:
@@ -61,6 +83,8 @@ class Providers:
         self._on_attach = on_attach
         self._settings = settings
         self._env = env
+        # Made now: it starts threads, which cannot be done any more when the first call is worked on at exit.
+        self.resource = resource(env)
         self._spotter = spotter
         self._on_drop = on_drop
         self._given = (tracer_provider, meter_provider, logger_provider)
@@ -68,11 +92,14 @@ class Providers:
         self._tracer_provider: SdkTracerProvider | None = None
         self._meter_provider: SdkMeterProvider | None = None
         self._logger_provider: SdkLoggerProvider | None = None
-        self._reader: PeriodicExportingMetricReader | None = None
+        self._readers: weakref.WeakKeyDictionary[Any, IntervalReader | None] = weakref.WeakKeyDictionary()
+        """Ours on each meter provider: the private one and, with export mode ``both``, the app's."""
+        self._logs: weakref.WeakKeyDictionary[Any, LogBatchProcessor | None] = weakref.WeakKeyDictionary()
         self._pipeline: HoldingProcessor | None = None
-        self._exporters: list[object] = []
+        self._exporters: list[Any] = []
         if tracer_provider is not None:
             self._attach(tracer_provider)
+        self.real(None)
 
     # ------------------------------------------------------------------------------ traces
 
@@ -93,7 +120,7 @@ class Providers:
         if self._tracer_provider is None:
             # atexit is ours: the worker must have drained first
             self._tracer_provider = SdkTracerProvider(
-                resource=resource(self._env), sampler=sampler(self._env), shutdown_on_exit=False
+                resource=self.resource, sampler=sampler(self._env), shutdown_on_exit=False
             )
             self._tracer_provider.add_span_processor(self._spotter)
             self._tracer_provider.add_span_processor(self._processor())
@@ -137,40 +164,62 @@ class Providers:
         """The given meter provider, the app's, or the private one, made at first use."""
         provider = self._given[1] or metrics.get_meter_provider()
         if not isinstance(provider, (_ProxyMeterProvider, NoOpMeterProvider)):
+            if self.both and provider not in self._readers:
+                add = getattr(provider, "add_metric_reader", None)  # the SDK has it since 1.43
+                self._readers[provider] = None if add is None else self._reader()
+                if add is not None and self._readers[provider] is not None:
+                    add(self._readers[provider])
+                self._on_attach()
             return provider
         if self._meter_provider is None:
-            exporter = make_metric_exporter(self._settings, self._env, self._on_drop)
-            if exporter is not None:
-                self._exporters.append(exporter)
-                self._reader = PeriodicExportingMetricReader(exporter)
-            readers = () if self._reader is None else (self._reader,)
-            self._meter_provider = SdkMeterProvider(readers, resource=resource(self._env), shutdown_on_exit=False)
+            reader = self._reader()
+            readers = () if reader is None else (reader,)
+            self._meter_provider = SdkMeterProvider(readers, resource=self.resource, shutdown_on_exit=False)
+            self._readers[self._meter_provider] = reader
         return self._meter_provider
+
+    def _reader(self) -> IntervalReader | None:
+        exporter = make_metric_exporter(self._settings, self._env, self._on_drop)
+        if exporter is None:
+            return None
+        self._exporters.append(exporter)
+        return IntervalReader(exporter, interval(self._env))
 
     def logger_provider(self) -> LoggerProvider:
         """The given logger provider, the app's, or the private one, made at first use."""
         provider = self._given[2] or _logs.get_logger_provider()
         if not isinstance(provider, (ProxyLoggerProvider, NoOpLoggerProvider)):
+            if self.both and provider not in self._logs:
+                add = getattr(provider, "add_log_record_processor", None)
+                self._logs[provider] = processor = None if add is None else self._log_processor()
+                if add is not None and processor is not None:
+                    add(_OurEvents(processor))
+                self._on_attach()
             return provider
         if self._logger_provider is None:
-            exporter = make_log_exporter(self._settings, self._env, self._on_drop)
-            self._logger_provider = SdkLoggerProvider(resource=resource(self._env), shutdown_on_exit=False)
-            if exporter is not None:
-                self._exporters.append(exporter)
-                limits = BatchLimits.read(getattr(exporter, "endpoint", None), self._env, "OTEL_BLRP")
-                self._logger_provider.add_log_record_processor(
-                    LogBatchProcessor(exporter, limits, lambda n: self._on_drop("queue_full", "log", n))
-                )
+            self._logger_provider = SdkLoggerProvider(resource=self.resource, shutdown_on_exit=False)
+            self._logs[self._logger_provider] = processor = self._log_processor()
+            if processor is not None:
+                self._logger_provider.add_log_record_processor(processor)
         return self._logger_provider
+
+    def _log_processor(self) -> LogBatchProcessor | None:
+        exporter = make_log_exporter(self._settings, self._env, self._on_drop)
+        if exporter is None:
+            return None
+        self._exporters.append(exporter)
+        limits = BatchLimits.read(getattr(exporter, "endpoint", None), self._env, "OTEL_BLRP")
+        return LogBatchProcessor(exporter, limits, lambda n: self._on_drop("queue_full", "log", n))
 
     # ------------------------------------------------------------------------------ end
 
     def collect(self) -> bool:
-        """Collects the metrics now and buffers them, if the private provider is used; says whether it is."""
-        if self._reader is None or self.meter_provider() is not self._meter_provider:
-            return False
-        self._reader.collect()
-        return True
+        """Collects the metrics now, into our own buffer; says whether nobody but us exports them."""
+        provider = self.meter_provider()
+        reader = self._readers.get(provider)
+        if reader is not None:
+            reader.collect()
+        return reader is not None and provider is self._meter_provider
 
     def flush_metrics(self, timeout: float) -> bool:
         """Exports the metrics now, from whichever provider is used."""
@@ -179,34 +228,41 @@ class Providers:
     def flush(self, timeout: float) -> bool:
         """Delivers all that is waiting; False when something of our own exporters was lost or is still waiting."""
         deadline = time.monotonic() + timeout
-        own: list[_Flushable] = []
-        if self._meter_provider is not None:
-            own.append(self._meter_provider)
-        if self._logger_provider is not None:
-            own.append(self._logger_provider)
-        if self._pipeline is not None:
-            own.append(self._pipeline)
+        own = self._collected()
         delivered = sum(_flush(target, deadline - time.monotonic()) for target in own) == len(own)
-        for target in (*self._attached, *self._given[1:]):
+        for target in (*self._attached, *self._readers, *self._logs, *self._given[1:]):
             _flush(target, deadline - time.monotonic())
         return delivered
+
+    def _collected(self) -> list[_Flushable]:
+        """What of ours delivers, with the metrics collected: a flush of their provider does not say what was lost."""
+        for reader in self._readers.values():
+            if reader is not None:
+                reader.collect()
+        own: list[_Flushable] = [processor for processor in self._logs.values() if processor is not None]
+        own += [reader.exporter for reader in self._readers.values() if reader is not None]
+        return own if self._pipeline is None else [*own, self._pipeline]
 
     def shutdown(self, timeout: float) -> None:
         """Delivers what can be delivered in ``timeout`` seconds and says on standard error what was lost."""
         deadline = time.monotonic() + timeout
         if self._pipeline is not None:
             self._pipeline.let_go()
-        for target in (self._meter_provider, self._logger_provider, self._pipeline):
-            if target is not None:
-                _flush(target, max(0.0, deadline - time.monotonic()))
+        for target in self._collected():
+            _flush(target, max(0.0, deadline - time.monotonic()))
+        for reader in self._readers.values():
+            if reader is not None:
+                reader.shutdown()  # the app's own provider goes on, and must not collect into a closed exporter
         for exporter in self._exporters:
-            shutdown = getattr(exporter, "shutdown", None)
-            if shutdown is not None and hasattr(exporter, "losses"):
-                shutdown(timeout_millis=max(0.0, deadline - time.monotonic()) * 1000)
+            if hasattr(exporter, "losses"):
+                exporter.shutdown(timeout_millis=max(0.0, deadline - time.monotonic()) * 1000)
+        if self._pipeline is not None:
+            self._pipeline.end()
         say_losses(self._exporters)
 
     def after_fork(self) -> None:
         """For the child of a fork. The processors and exporters start again by themselves."""
+        self.resource = self.resource.merge(Resource({"process.pid": os.getpid()}))
         if self._pipeline is not None:
             self._pipeline.after_fork()
 

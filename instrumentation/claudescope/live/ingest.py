@@ -33,6 +33,10 @@ class Outcome:
     why: str = ""
 
 
+def _behind() -> OtlpError:
+    return OtlpError(503, "writer_behind", "The store is behind.", "Send the same batch again after a second.", 1)
+
+
 class Ingest:
     """Takes OTLP requests. What ``take`` returned for is committed."""
 
@@ -50,6 +54,8 @@ class Ingest:
 
     async def take(self, signal: str, body: bytes, encoding: str) -> Outcome:
         """Decodes, publishes and stores one request of a signal. Raises OtlpError."""
+        if self._writer.full:
+            raise _behind()
         if signal == "traces":
             return await self._traces(decode(ExportTraceServiceRequest, body, encoding))
         if signal == "metrics":
@@ -90,9 +96,7 @@ class Ingest:
         try:
             return await asyncio.wrap_future(self._writer.submit(job))
         except BacklogError:
-            raise OtlpError(
-                503, "writer_behind", "The store is behind.", "Send the same batch again after a second.", 1
-            ) from None
+            raise _behind() from None
         except StoreError as error:
             raise OtlpError(
                 503, "store_failed", f"The store did not take it: {error}.", "Look at the disk, then send again.", 5

@@ -19,7 +19,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from .otlp_json import JsonError, fill
 
-__all__ = ["JSON", "MAX_BODY", "PROTOBUF", "OtlpError", "decode", "encoding_of", "error_body", "success_body", "unpack"]
+__all__ = [
+    "JSON",
+    "MAX_BODY",
+    "PROTOBUF",
+    "OtlpError",
+    "decode",
+    "encoding_of",
+    "error_body",
+    "success_body",
+    "success_message",
+    "too_large",
+    "unpack",
+]
 
 MAX_BODY: Final = 16 * 2**20
 """Bytes of one body after unpacking."""

@@ -21,7 +21,7 @@ from .attributes import plain, plain_attributes
 from .records import StepFigures, StepRecord
 from .schema import STEP_COLUMNS, connect_reader
 
-__all__ = ["RUNNING_MS", "Page", "Reader", "Select"]
+__all__ = ["RUNNING_MS", "Page", "Reader", "Select", "run_record", "span_record", "step_record"]
 
 T = TypeVar("T")
 Page = dict[str, Any]

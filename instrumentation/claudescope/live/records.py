@@ -27,11 +27,12 @@ __all__ = [
     "StoredSpan",
     "parse_reasons",
     "read_spans",
+    "service_of",
 ]
 
 _MAX_ID: Final = 256
 _MAX_INDEX: Final = 2**31 - 1
-_MAX_INT: Final = 2**63 - 1
+_MAX_REASONS: Final = 64
 _SLICE: Final = 1000
 _CALLS: Final = frozenset({"chat", "text_completion", "generate_content", "embeddings", "invoke_workflow"})
 
@@ -127,9 +128,9 @@ class Batch:
 
 
 def parse_reasons(text: str | None) -> list[Reason]:
-    """``check.code@start-end`` joined by blanks, as ``claudescope.step.validity.reason`` has it."""
+    """``check.code@start-end`` joined by blanks, as ``claudescope.step.validity.reason`` has it; 64 at most."""
     reasons: list[Reason] = []
-    for word in (text or "").split():
+    for word in (text or "").split(maxsplit=_MAX_REASONS)[:_MAX_REASONS]:
         name, _, spot = word.partition("@")
         check, _, code = name.partition(".")
         start, dash, end = spot.partition("-")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .records import CallRecord, StepRecord
 
-__all__ = ["COLUMNS", "MERGE", "RunChanges", "RunLinks", "severity"]
+__all__ = ["COLUMNS", "MERGE", "RunChange", "RunChanges", "RunLinks", "severity"]
 
 _REMEMBERED: Final = 16_384
 

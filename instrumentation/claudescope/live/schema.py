@@ -121,26 +121,34 @@ def connect(folder: Path) -> sqlite3.Connection:
     path = folder / FILE_NAME
     try:
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
-        path.chmod(0o600)
-        db.execute("PRAGMA page_size = 4096")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA cache_size = -16384")
-        db.execute("PRAGMA wal_autocheckpoint = 8192")
-        db.execute("PRAGMA temp_store = MEMORY")
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version > VERSION:
-            raise UsageError(
-                f"The store {path} was written by a newer claudescope.", "Upgrade claudescope or choose another --data."
-            )
-        if version == 0:
-            db.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION_ID};"
-                f" PRAGMA user_version = {VERSION}; COMMIT;"
-            )
+        try:
+            path.chmod(0o600)
+            _prepare(db, path)
+        except BaseException:
+            db.close()
+            raise
     except (sqlite3.Error, OSError) as error:
         raise UsageError(f"The store {path} cannot be opened: {error}.", "Choose another folder with --data.") from None
     return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("PRAGMA page_size = 4096")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA cache_size = -16384")
+    db.execute("PRAGMA wal_autocheckpoint = 8192")
+    db.execute("PRAGMA temp_store = MEMORY")
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise UsageError(
+            f"The store {path} was written by a newer claudescope.", "Upgrade claudescope or choose another --data."
+        )
+    if version == 0:
+        db.executescript(
+            f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION_ID};"
+            f" PRAGMA user_version = {VERSION}; COMMIT;"
+        )
 
 
 def connect_reader(folder: Path) -> sqlite3.Connection:

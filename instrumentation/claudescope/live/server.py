@@ -33,7 +33,7 @@ from .security import is_loopback
 from .stream import Hub
 from .writer import Writer
 
-__all__ = ["LiveServer", "serve"]
+__all__ = ["LiveServer", "bind", "serve"]
 
 logger = logging.getLogger(__name__)
 
@@ -218,6 +218,13 @@ class _Uvicorn(uvicorn.Server):
 
 async def _replay(reader: Reader, heat: HeatMap, last_step: int) -> None:
     """Fills totals and the heat strip's last hour from what was stored before this start."""
+    try:
+        await _replay_stored(reader, heat, last_step)
+    except Exception:
+        logger.exception("the heat strip of before this start is not shown")
+
+
+async def _replay_stored(reader: Reader, heat: HeatMap, last_step: int) -> None:
     if not last_step:
         return
     for valid, number in await reader.totals(last_step):

@@ -25,7 +25,7 @@ __all__ = ["Tables"]
 _KNOWN_SPANS: Final = 32_768
 _KNOWN_RUNS: Final = 16_384
 _KNOWN_SOURCES: Final = 1024
-_SIZES: Final = (64, 16, 4, 1)
+_SIZES: Final = (512, 64, 8, 1)
 
 
 def _varint(number: int) -> bytes:

@@ -49,6 +49,11 @@ class Writer:
         """Bytes that wait."""
         return self._waiting
 
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that a request need not even be decoded."""
+        return self._waiting >= MAX_BACKLOG
+
     def submit(self, job: Job) -> Future[Stored]:
         """Queues a job; its future is done after the commit. Raises BacklogError when too much waits."""
         with self._lock:

@@ -170,7 +170,7 @@ export class HeatStrip {
     const cell = this.cells.get(`${start}/${up}`);
     const head = `Step ${up === 16 ? "16+" : up} at ${time(start)}`;
     const lines = cell
-      ? [head, `${count(cell.count)} steps`, `latency p50 ${duration(cell.p50_us)}, p95 ${duration(cell.p95_us)}`,
+      ? [head, `${count(cell.count)} ${cell.count === 1 ? "step" : "steps"}`, `latency p50 ${duration(cell.p50_us)}, p95 ${duration(cell.p95_us)}`,
         `confidence ${confidence(cell.confidence)}`, cell.checked ? `invalid ${cell.invalid} of ${cell.checked} checked (${percent(cell.invalid_share)})` : "validity unknown"]
       : [head, "no steps"];
     this.tip.textContent = lines.join("\n");

@@ -98,7 +98,7 @@ function follow() {
   const stream = new EventSource("/api/stream");
   stream.addEventListener("open", () => {
     connected = true;
-    if (started) load().catch(() => {}); // runs and figures may have changed while nobody listened
+    load().catch(() => {}); // what came while nobody listened
     started = true;
     schedule();
   });

@@ -1,0 +1,301 @@
+"""Threads, tasks, forks and the end of the process (21, 22), and taking claudescope out again (23)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic import _base_client
+from call_paths import ASK
+from capture_kit import attribute, instrumented, new_client
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+import claudescope
+from claudescope import semconv
+from claudescope.testing.script import Pace, say, thinking
+from claudescope.testing.standin import StandIn
+
+SEAM = [
+    ("SyncAPIClient", "request"),
+    ("AsyncAPIClient", "request"),
+    ("SyncAPIClient", "_process_response"),
+    ("AsyncAPIClient", "_process_response"),
+    ("BaseClient", "_make_status_error_from_response"),
+]
+
+
+def reply_to(request: dict[str, Any]) -> Any:
+    return say(thinking("hm"), f"answer {request['max_tokens']}")
+
+
+def check(scope: Any, number: int) -> None:
+    """Every call has one span and its own two steps, in a trace of its own."""
+    calls = scope.calls
+    assert len(calls) == number
+    assert len({call.context.trace_id for call in calls}) == number
+    steps: dict[int, list[Any]] = {}
+    for step in scope.steps:
+        steps.setdefault(step.parent.span_id, []).append(step)
+    assert len(steps) == number
+    for call in calls:
+        mine = steps[call.context.span_id]
+        assert [attribute(step, semconv.STEP_KIND) for step in mine] == ["thinking", "text"]
+        assert [attribute(step, semconv.STEP_INDEX) for step in mine] == [0, 1]
+        assert attribute(mine[1], semconv.STEP_TEXT) == f"answer {attribute(call, semconv.REQUEST_MAX_TOKENS)}"
+
+
+def test_21_threads(standin):
+    standin.use(reply_to)
+    with instrumented(content="full") as scope:
+        client = new_client(standin.url)
+
+        def ask(number: int) -> None:
+            asked = {**ASK, "max_tokens": number}
+            if number % 2:
+                client.messages.create(**asked)
+            else:
+                list(client.messages.create(**asked, stream=True))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(1, 41)))
+        client.close()
+        check(scope, 40)
+
+
+def test_21_a_stream_read_by_another_thread(standin):
+    standin.use(reply_to)
+    with instrumented(content="full") as scope:
+        client = new_client(standin.url)
+        stream = client.messages.create(**ASK, stream=True)
+        thread = threading.Thread(target=lambda: list(stream))
+        thread.start()
+        thread.join()
+        client.close()
+        check(scope, 1)
+
+
+async def test_21_a_hundred_asyncio_calls_at_once(standin):
+    standin.use(reply_to)
+    with instrumented(content="full") as scope:
+        client = new_client(standin.url, asynchronous=True)
+
+        async def ask(number: int) -> None:
+            asked = {**ASK, "max_tokens": number}
+            if number % 2:
+                await client.messages.create(**asked)
+            else:
+                async for _ in await client.messages.create(**asked, stream=True):
+                    pass
+
+        await asyncio.gather(*(ask(number) for number in range(1, 101)))
+        await client.close()
+        check(scope, 100)
+
+
+class Sink:
+    """An OTLP/HTTP server that keeps the spans it gets."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        sink = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.path == "/v1/traces":
+                    import gzip
+
+                    data = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
+                    message = ExportTraceServiceRequest.FromString(data)
+                    for resource in message.resource_spans:
+                        for scope in resource.scope_spans:
+                            sink.spans.extend(scope.spans)
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def sink() -> Iterator[Sink]:
+    made = Sink()
+    yield made
+    made.close()
+
+
+def run(script: str, standin: StandIn, sink: Sink, **env: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program with claudescope whose client is ``client`` and whose request is ``ASK``."""
+    head = f"""
+        import claudescope, anthropic, os, sys
+        claudescope.instrument()
+        client = anthropic.Anthropic(base_url={standin.url!r}, api_key="k", max_retries=0)
+        ASK = {ASK!r}
+    """
+    program = textwrap.dedent(head) + textwrap.dedent(script)
+    return subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],
+        env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": sink.url, **env},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=Path(__file__).parent,
+    )
+
+
+def kinds(sink: Sink) -> list[str]:
+    return sorted(span.name for span in sink.spans)
+
+
+def test_21_a_fork(standin, sink):
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    standin.use(reply_to)
+    done = run(
+        """
+        client.messages.create(**ASK)
+        children = []
+        for number in (7, 8):
+            pid = os.fork()
+            if pid == 0:
+                own = anthropic.Anthropic(base_url=str(client.base_url), api_key="k", max_retries=0)
+                own.messages.create(**{**ASK, "max_tokens": number})
+                sys.exit(0)
+            children.append(pid)
+        for pid in children:
+            assert os.waitpid(pid, 0)[1] == 0
+        client.messages.create(**ASK)
+        """,
+        standin,
+        sink,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kinds(sink) == ["chat claude-a"] * 4 + ["reasoning_step text"] * 4 + ["reasoning_step thinking"] * 4
+    assert len({span.span_id for span in sink.spans}) == 12
+
+
+def test_22_the_interpreter_ends_with_work_in_the_queue(standin, sink):
+    standin.use(reply_to)
+    done = run(
+        """
+        for number in range(1, 31):
+            client.messages.create(**{**ASK, "max_tokens": number})
+        """,
+        standin,
+        sink,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(sink.spans) == 90
+    assert kinds(sink).count("chat claude-a") == 30
+
+
+def test_22_the_interpreter_ends_with_a_stream_open(standin, sink):
+    standin.use(say(thinking("hm"), "half an answer", pace=Pace(chunk=4)))
+    done = run(
+        """
+        stream = client.messages.create(**ASK, stream=True)
+        for event in stream:
+            if event.type == "content_block_delta" and event.index == 1:
+                break
+        """,
+        standin,
+        sink,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kinds(sink) == ["chat claude-a", "reasoning_step text", "reasoning_step thinking"]
+    ends = {
+        item.value.string_value for span in sink.spans for item in span.attributes if item.key == semconv.STREAM_END
+    }
+    assert ends == {"dropped"}
+
+
+def test_22_the_app_ends_by_an_exception(standin, sink):
+    standin.use(reply_to)
+    done = run("client.messages.create(**ASK)\nraise SystemExit(3)", standin, sink)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert len(sink.spans) == 3
+
+
+def functions() -> list[Any]:
+    return [getattr(_base_client, cls).__dict__.get(name) for cls, name in SEAM]
+
+
+def test_23_uninstrument_gives_back_the_functions(standin):
+    before = functions()
+    with instrumented() as scope:
+        assert all(new is not old for new, old in zip(functions(), before, strict=True))
+        claudescope.instrument()  # a second time changes nothing
+        now = functions()
+        assert functions() == now
+        client = new_client(standin.url)
+        client.messages.create(**ASK)
+        assert len(scope.calls) == 1
+    assert all(new is old for new, old in zip(functions(), before, strict=True))
+    client.messages.create(**ASK)
+    client.close()
+    assert len(scope.ours.calls) == 1
+    claudescope.uninstrument()
+
+
+def test_23_a_stream_that_outlives_uninstrument(standin):
+    standin.use(reply_to)
+    client = new_client(standin.url)
+    with instrumented() as scope:
+        stream = client.messages.create(**ASK, stream=True)
+        first = next(stream)
+    assert first.type == "message_start"
+    assert list(stream)[-1].type == "message_stop"
+    client.close()
+    assert attribute(scope.call, semconv.STREAM_END) == "dropped"
+
+
+def test_23_somebody_elses_wrapper_around_ours_stays(standin, monkeypatch):
+    cls = _base_client.SyncAPIClient
+    original = cls.request
+    monkeypatch.setattr(cls, "request", original)  # undone at the end
+    with instrumented() as scope:
+        ours = cls.request
+
+        def theirs(*arguments: Any, **keywords: Any) -> Any:
+            return ours(*arguments, **keywords)
+
+        cls.request = theirs  # type: ignore[method-assign]
+    assert cls.request is theirs
+    client = new_client(standin.url)
+    client.messages.create(**ASK)
+    client.close()
+    assert scope.ours.spans == []
+
+
+@pytest.mark.parametrize("variable", ["CLAUDESCOPE_DISABLED", "OTEL_SDK_DISABLED"])
+def test_23_disabled_leaves_every_function(variable, monkeypatch):
+    monkeypatch.setenv(variable, "true")
+    before = functions()
+    claudescope.instrument()
+    try:
+        assert all(new is old for new, old in zip(functions(), before, strict=True))
+    finally:
+        claudescope.uninstrument()
