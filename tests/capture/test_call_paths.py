@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from typing import Any
 
@@ -86,7 +87,7 @@ def script(target: str, way: str, end: str) -> tuple[Any, ...]:
     reply = PARSED if "parse" in way.split() else REPLY
     if "count_tokens" in way or target.endswith("batches"):
         return (reply,) * 2
-    if end == FAILING and "lines" in way or end == FAILING and way == "raw create stream unparsed":
+    if (end == FAILING and "lines" in way) or (end == FAILING and way == "raw create stream unparsed"):
         return (error(529),)  # an error in mid-stream is only a line to the app
     return (reply.failing(fault) if end == FAILING else reply,)
 
@@ -138,6 +139,8 @@ def test_call_path(target, way, end, asynchronous):
     plain = run({})
     if end == FAILING:
         assert plain[0] == "raised"
+    if way == "tool_runner stream" and end == DROPPED and is_alive(anthropic.Stream):
+        pytest.skip("this Python does not free a dropped runner's stream, without claudescope neither")
     with instrumented() as scope:
         for native in (False, True) if NATIVE else (False,):
             assert run(scope.native_option if native else {}) == plain
@@ -161,6 +164,10 @@ def test_call_path(target, way, end, asynchronous):
                     assert attribute(last, semconv.USAGE_INPUT) == 11
                     assert attribute(last, semconv.USAGE_OUTPUT) == 5
             scope.clear()
+
+
+def is_alive(kind: type) -> bool:
+    return any(type(value) is kind for value in gc.get_objects())
 
 
 def failure(target: str, way: str, end: str, plain: Any) -> str | None:
@@ -205,7 +212,7 @@ def _public(owner: Any) -> list[str]:
     return [
         name
         for name in names
-        if not name.startswith("_") and callable(inspect.getattr_static(owner, name, None)) or name in ("batches",)
+        if (not name.startswith("_") and callable(inspect.getattr_static(owner, name, None))) or name in ("batches",)
     ]
 
 

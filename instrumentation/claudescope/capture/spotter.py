@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -88,10 +89,18 @@ def _is_call(span: Span) -> bool:
     return attributes.get(semconv.OPERATION_NAME) in _CHAT_OPERATIONS or attributes.get(_OPENINFERENCE_KIND) == "LLM"
 
 
+def _seen() -> Span | None:
+    return _latest.get()
+
+
 def spotted() -> Span | None:
     """The innermost open call span of this context that no call has taken yet; it is taken by this."""
     active = trace.get_current_span()
-    candidates = (_latest.get, lambda: active if _is_call(active) else None, _unseen)
+    candidates: tuple[Callable[[], Span | None], ...] = (
+        _seen,
+        lambda: active if _is_call(active) else None,
+        _unseen,
+    )
     for candidate in candidates:
         span = candidate()
         if span is not None and span.is_recording() and span not in _taken:
