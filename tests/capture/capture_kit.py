@@ -8,6 +8,7 @@ import importlib.util
 import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import anthropic
@@ -190,8 +191,8 @@ def instrumented(**settings: Any) -> Iterator[Scope]:
 class Outcome:
     """What an app got, without claudescope and, equal to it, with it; and what was emitted meanwhile.
 
-    ``scope`` is of a client that makes no spans of its own in a real provider, ``native`` (None where the SDK is too old)
-    of one that does. Both are closed: everything is emitted, no span is open.
+    ``scope`` is of a client that makes no spans of its own in a real provider, ``native`` (None where the SDK is too
+    old) of one that does. Both are closed: everything is emitted, no span is open.
     """
 
     def __init__(self, given: Any, scope: Scope, native: Scope | None, requests: tuple[Any, ...]) -> None:
@@ -224,7 +225,8 @@ def compare(script: tuple[Any, ...], action: Callable[[str, dict[str, Any]], Any
     for index in (0, 1) if NATIVE else (0,):
         with StandIn() as standin, instrumented(**settings) as scope:
             standin.use(*script)
-            assert observe(lambda: action(standin.url, scope.native_option if index else {})) == plain
+            options = scope.native_option if index else {}
+            assert observe(partial(action, standin.url, options)) == plain
             scope.settle()
             scopes[index] = scope
             requests = requests or standin.requests

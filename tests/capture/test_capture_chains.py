@@ -77,7 +77,7 @@ def test_numbers_go_on_and_one_run_is_one_trace(standin, scope, client, streamed
     assert [run.parent.span_id for run in runs] == [first.span_id, calls[1].context.span_id]
     assert [attribute(run, semconv.TOOL_NAME) for run in runs] == ["add", "mul"]
     assert [attribute(run, semconv.TOOL_CALL_ID) for run in runs] == ["toolu_1", "toolu_2"]
-    assert [attribute(run, semconv.STEP_VALID) for run in runs][1] is False
+    assert attribute(runs[1], semconv.STEP_VALID) is False
     for asked, run, call in zip(steps[1::2], runs, calls[1:], strict=False):
         assert asked.end_time <= run.start_time <= run.end_time
         assert run.end_time <= call.end_time
@@ -91,7 +91,7 @@ def test_parallel_tools(standin, scope, client):
     runs = [step for step in scope.steps if attribute(step, semconv.STEP_KIND) == "tool_run"]
     runs.sort(key=lambda span: attribute(span, semconv.STEP_INDEX))
     assert [attribute(run, semconv.TOOL_NAME) for run in runs] == ["b", "a", "c"]
-    assert [attribute(run, semconv.STEP_VALID) for run in runs][0] is False
+    assert attribute(runs[0], semconv.STEP_VALID) is False
 
 
 def test_an_active_span_of_the_app_wins(standin, scope, client):

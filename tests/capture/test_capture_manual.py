@@ -144,16 +144,16 @@ def test_nesting(standin, scope):
 def test_an_exception_reaches_the_app_and_makes_the_step_invalid(scope, asynchronous):
     mine = KeyError("mine")
 
-    async def run() -> None:
+    async def run_async() -> None:
         async with claudescope.run("r"), claudescope.step("s"):
             raise mine
 
+    def run() -> None:
+        with claudescope.run("r"), claudescope.step("s"):
+            raise mine
+
     with pytest.raises(KeyError) as caught:
-        if asynchronous:
-            asyncio.run(run())
-        else:
-            with claudescope.run("r"), claudescope.step("s"):
-                raise mine
+        asyncio.run(run_async()) if asynchronous else run()
     assert caught.value is mine
     step, root = span(scope, "run_step s"), span(scope, "invoke_workflow r")
     assert attribute(step, semconv.STEP_VALID) is False

@@ -311,10 +311,14 @@ def test_27_an_exception_of_the_app_in_its_loop():
     mine = Mine("mine")
 
     def action(url, options):
-        with pytest.raises(Mine) as caught, opened(url, options) as stream:
-            for event in stream:
-                if event.type == "content_block_delta":
-                    raise mine
+        def loop():
+            with opened(url, options) as stream:
+                for event in stream:
+                    if event.type == "content_block_delta":
+                        raise mine
+
+        with pytest.raises(Mine) as caught:
+            loop()
         return [caught.value is mine, mine.__cause__, mine.__context__]
 
     out = compare((REPLY,), action)

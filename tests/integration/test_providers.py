@@ -163,7 +163,8 @@ def test_an_app_that_sets_nothing(run_app, page):
     seen, providers = told(done)
     assert providers == ["ProxyTracerProvider", "_ProxyMeterProvider", "ProxyLoggerProvider"], "nothing global is set"
     call = next(span for span in page.spans if span["name"] == "chat test-model")
-    assert seen == [f"00-{call['trace']}-{call['id']}-01"]
+    assert [header.rpartition("-")[0] for header in seen] == [f"00-{call['trace']}-{call['id']}"]
+    assert int(seen[0].rpartition("-")[2], 16) & 1, "sampled"
     assert {step["parent"] for step in page.steps} == {call["id"]}
     assert len(page.spans) == 3
     assert page.samples("claudescope.steps")

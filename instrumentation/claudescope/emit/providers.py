@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider, NoOpLoggerProvider
@@ -38,10 +38,40 @@ from .reader import IntervalReader, interval
 __all__ = ["Providers"]
 
 OnDrop = Callable[[Any, Any, int], None]
+T = TypeVar("T")
 
 
 class _Flushable(Protocol):
     def force_flush(self, timeout_millis: int = 30_000) -> bool: ...
+
+
+class _ByIdentity(Generic[T]):
+    """What belongs to each provider met, for as long as it lives. Some, such as logfire's, have no hash."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[Callable[[], Any], T]] = {}
+
+    def __contains__(self, provider: object) -> bool:
+        return id(provider) in self._entries
+
+    def __setitem__(self, provider: Any, value: T) -> None:
+        key = id(provider)
+        try:
+            known: Callable[[], Any] = weakref.ref(provider, lambda _: self._entries.pop(key, None))
+        except TypeError:
+            known = lambda: provider  # noqa: E731
+        self._entries[key] = (known, value)
+
+    def get(self, provider: object) -> T | None:
+        entry = self._entries.get(id(provider))
+        return None if entry is None else entry[1]
+
+    def values(self) -> list[T]:
+        return [value for _, value in tuple(self._entries.values())]
+
+    def __iter__(self) -> Iterator[Any]:
+        providers = [known() for known, _ in tuple(self._entries.values())]
+        return iter([provider for provider in providers if provider is not None])
 
 
 class _OurEvents(LogRecordProcessor):
@@ -88,13 +118,13 @@ class Providers:
         self._spotter = spotter
         self._on_drop = on_drop
         self._given = (tracer_provider, meter_provider, logger_provider)
-        self._attached: weakref.WeakKeyDictionary[Any, HoldingProcessor | None] = weakref.WeakKeyDictionary()
+        self._attached: _ByIdentity[HoldingProcessor | None] = _ByIdentity()
         self._tracer_provider: SdkTracerProvider | None = None
         self._meter_provider: SdkMeterProvider | None = None
         self._logger_provider: SdkLoggerProvider | None = None
-        self._readers: weakref.WeakKeyDictionary[Any, IntervalReader | None] = weakref.WeakKeyDictionary()
+        self._readers: _ByIdentity[IntervalReader | None] = _ByIdentity()
         """Ours on each meter provider: the private one and, with export mode ``both``, the app's."""
-        self._logs: weakref.WeakKeyDictionary[Any, LogBatchProcessor | None] = weakref.WeakKeyDictionary()
+        self._logs: _ByIdentity[LogBatchProcessor | None] = _ByIdentity()
         self._pipeline: HoldingProcessor | None = None
         self._exporters: list[Any] = []
         if tracer_provider is not None:
@@ -132,8 +162,8 @@ class Providers:
         if add is not None:
             add(self._spotter)
             if self.both:
-                self._attached[provider] = self._processor()
-                add(self._attached[provider])
+                self._attached[provider] = processor = self._processor()
+                add(processor)
         self._on_attach()
 
     def _processor(self) -> HoldingProcessor:
@@ -166,9 +196,9 @@ class Providers:
         if not isinstance(provider, (_ProxyMeterProvider, NoOpMeterProvider)):
             if self.both and provider not in self._readers:
                 add = getattr(provider, "add_metric_reader", None)  # the SDK has it since 1.43
-                self._readers[provider] = None if add is None else self._reader()
-                if add is not None and self._readers[provider] is not None:
-                    add(self._readers[provider])
+                self._readers[provider] = reader = None if add is None else self._reader()
+                if add is not None and reader is not None:
+                    add(reader)
                 self._on_attach()
             return provider
         if self._meter_provider is None:
