@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 BENCH := .venvs/bench
 
-.PHONY: help install demo test test-stack check format docs constraints bench-overhead bench-ingest bench-start clean
+.PHONY: help install demo compat test test-stack check format docs constraints bench-overhead bench-ingest bench-start clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -26,6 +26,9 @@ demo: $(VENV)/.installed ## the main job on the embedded server, with example ap
 
 test: $(VENV)/.installed ## all tests but those that need a browser
 	$(BIN)/python -m pytest -m 'not stack' -n 2 --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
+
+compat: $(VENV)/.installed ## the environment for the tests beside other instrumentations and frameworks
+	$(BIN)/python tests/integration/compat_venv.py
 
 test-stack: $(VENV)/.browser ## the tests in a real browser
 	$(BIN)/python -m pytest -m stack $(ARGS)

@@ -40,7 +40,6 @@ MESSAGES: dict[str, dict[str, str]] = {
     "streaming create unread": UNREAD,
     "streaming create stream": STREAM,
     "streaming create stream lines": UNREAD,
-    "streaming parse": WHOLE,
     "streaming count_tokens": NO_MESSAGE,
     "count_tokens": NO_MESSAGE,
     "tool_runner": WHOLE,
@@ -49,6 +48,9 @@ MESSAGES: dict[str, dict[str, str]] = {
     "thread stream": STREAM,
 }
 """Way to call -> outcome by end, for ``messages`` and ``beta.messages`` as far as the SDK has it."""
+
+BETA_WAYS = ("raw parse", "tool_runner", "tool_runner stream", "thread", "thread stream")
+"""Those of ``beta.messages`` alone."""
 
 PLATFORM_WAYS = ("create", "create stream", "stream", "raw create", "streaming create stream", "tool_runner stream")
 """Those that are tried on the clients of Bedrock and Vertex too."""
@@ -94,7 +96,6 @@ METHODS: dict[str, tuple[str, ...]] = {
         "streaming create stream",
         "streaming create stream lines",
     ),
-    "messages.with_streaming_response.parse": ("streaming parse",),
     "messages.with_streaming_response.count_tokens": ("streaming count_tokens",),
     "batches.create": ("create",),
     "batches.retrieve": ("retrieve",),
@@ -278,11 +279,6 @@ async def streaming_create_stream_lines(resource: Any, end: str) -> Any:
         return await read(lines)
 
     return await within(resource.with_streaming_response.create(**ASK, stream=True), use, end)
-
-
-async def streaming_parse(resource: Any, end: str) -> Any:
-    manager = resource.with_streaming_response.parse(**structured(resource))
-    return await within(manager, lambda raw: settle(raw.parse()), end)
 
 
 async def streaming_count_tokens(resource: Any, end: str) -> Any:

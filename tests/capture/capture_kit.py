@@ -107,10 +107,13 @@ class OpenSpans(SpanProcessor):
         self.open: dict[int, str] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
+        if span.name == "anthropic.messages.tool_runner":
+            return  # the SDK ends it when the runner is freed, which Python 3.13 does not do with one left in its loop
         self.open[span.get_span_context().span_id] = span.name
 
     def on_end(self, span: ReadableSpan) -> None:
-        self.open.pop(span.get_span_context().span_id)
+        if span.name != "anthropic.messages.tool_runner":
+            del self.open[span.get_span_context().span_id]
 
 
 class Scope:

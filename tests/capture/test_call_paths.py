@@ -12,6 +12,7 @@ import pytest
 from call_paths import (
     ASK,
     BATCHES,
+    BETA_WAYS,
     CLIENT,
     CLOSED,
     CONSUMED,
@@ -37,10 +38,11 @@ ADD = say(thinking("I add."), tool_use("add", {"a": 2, "b": 2}), usage=Usage(11,
 
 def rows() -> list[Any]:
     found = []
-    for target in ("messages", "beta.messages"):
-        found += [(target, way, end) for way, ends in MESSAGES.items() for end in ends]
-    for target in PLATFORMS:
-        found += [(target, way, end) for way in PLATFORM_WAYS for end in MESSAGES[way]]
+    for target in ("messages", "beta.messages", *PLATFORMS):
+        for way, ends in MESSAGES.items():
+            if (target in PLATFORMS and way not in PLATFORM_WAYS) or (way in BETA_WAYS and "beta." not in target):
+                continue
+            found += [(target, way, end) for end in ends]
     for target in ("messages.batches", "beta.messages.batches"):
         found += [(target, way, end) for way, ends in BATCHES.items() for end in ends]
     found += [("client", way, end) for way, ends in CLIENT.items() for end in ends]

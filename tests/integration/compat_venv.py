@@ -1,9 +1,9 @@
 """Makes the virtual environment of the compatibility tests: claudescope beside other instrumentations and frameworks.
 
-``python tests/integration/compat_venv.py`` makes ``.cache/compat`` (or the folder given) unless it is there and up to date,
-and prints its Python. It is separate from the development environment because instructor asks for jiter below 0.15 and
-claudescope is developed with the newest one. ``requirements.txt`` beside this file pins every package in it; it is made
-anew, after a change of ``requirements.in``, with ``--upgrade``.
+``python tests/integration/compat_venv.py`` makes ``.cache/compat`` (or the folder given) unless it is there and up to
+date, and prints its Python. It is separate from the development environment because instructor asks for jiter below
+0.15 and claudescope is developed with the newest one. ``requirements.txt`` beside this file pins every package in it;
+it is made anew, after a change of ``requirements.in``, with ``--upgrade``.
 """
 
 from __future__ import annotations

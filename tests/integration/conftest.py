@@ -49,7 +49,7 @@ def run_app(standin, tmp_path):
         file = tmp_path / "app.py"
         file.write_text(textwrap.dedent(source))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "CLAUDESCOPE_"))}
-        kept |= {"ANTHROPIC_BASE_URL": standin.url, "ANTHROPIC_API_KEY": "none", **env}
+        kept |= {"ANTHROPIC_BASE_URL": standin.url, "ANTHROPIC_API_KEY": "none"} | env
         done = subprocess.run(
             [*before, python, str(file)], env=kept, cwd=tmp_path, capture_output=True, text=True, timeout=100
         )

@@ -63,7 +63,11 @@ class Page:
         import grpc
 
         self._grpc = grpc.server(ThreadPoolExecutor(2))
-        for signal, service in (("traces", "trace.v1.Trace"), ("metrics", "metrics.v1.Metrics"), ("logs", "logs.v1.Logs")):
+        for signal, service in (
+            ("traces", "trace.v1.Trace"),
+            ("metrics", "metrics.v1.Metrics"),
+            ("logs", "logs.v1.Logs"),
+        ):
             name = f"opentelemetry.proto.collector.{service}Service"
 
             def export(message, context, signal=signal):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from otlp_page import Page
 
 from claudescope.cli.launch import armed_environment
 
@@ -128,17 +129,24 @@ def test_under_run_with_opentelemetry_instrument(run_armed, page, compat_python)
         assert done.stdout.count(f'"name": "{name}"') == 1, "each once on the console of the app's own exporter"
 
 
-def test_opentelemetry_distro_does_not_change_the_protocol_of_our_server(run_armed, page, compat_python):
-    done = run_armed(
-        source("import anthropic\n{work}\nwork()"),
-        python=compat_python,
-        before=[str(Path(compat_python).with_name("opentelemetry-instrument"))],
-    )
-    assert done.stderr == ""
-    assert page.protocols() == {("traces", "http/protobuf"), ("metrics", "http/protobuf"), ("logs", "http/protobuf")} or (
-        page.protocols() == {("traces", "http/protobuf"), ("metrics", "http/protobuf")}
-    )
-    assert len({span["id"] for span in page.steps}) == 2
+def test_under_run_with_opentelemetry_distro_and_an_endpoint_of_its_own(run_armed, page, compat_python):
+    with Page() as own:
+        done = run_armed(
+            source("import anthropic\n{work}\nwork()"),
+            python=compat_python,
+            before=[str(Path(compat_python).with_name("opentelemetry-instrument"))],
+            OTEL_EXPORTER_OTLP_ENDPOINT=own.url,
+            OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+            OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="anthropic,genai-anthropic,genai_anthropic",
+        )
+        assert done.stderr == ""
+        for where in (own, page):
+            names = [span["name"] for span in where.spans]
+            assert {name: names.count(name) for name in names} == dict.fromkeys(
+                ("app work", "app more", "anthropic.messages.create", "reasoning_step text", "reasoning_step thinking"),
+                1,
+            )
+            assert where.samples("claudescope.steps")
 
 
 NOTHING_SET = """

@@ -2,9 +2,11 @@
 
 import hashlib
 import inspect
+import json
 import logging
 import warnings
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import pytest
 from opentelemetry.trace import StatusCode
@@ -117,7 +119,9 @@ def test_every_recorded_exchange(mode, native, recorded, server, plain, monkeypa
         spans, token_points = telemetry.spans, telemetry.metric(semconv.TOKEN_USAGE.name)
 
     assert [record.getMessage() for record in caplog.records] == []
-    differing = [exchanges[n].file for n, (before, after) in enumerate(zip(plain, seen, strict=True)) if before != after]
+    differing = [
+        exchanges[n].file for n, (before, after) in enumerate(zip(plain, seen, strict=True)) if before != after
+    ]
     assert differing == [], "what the app gets"
 
     calls, steps = by_exchange(spans)
@@ -205,10 +209,8 @@ def compare(exchange, call, steps, mode, native):
         yield "texts", "".join(exchange.texts), prose
         yield "at least a step a block", True, len(kinds) >= len(recorded_kinds)
     times = [call.start_time, *(time for step in steps for time in (step.start_time, step.end_time)), call.end_time]
-    yield "times", [], [(a - b) / 1000 for a, b in zip(times, times[1:]) if a > b]
+    yield "times", [], [(a - b) / 1000 for a, b in pairwise(times) if a > b]
 
 
 def recorded_error(exchange):
-    import json
-
     return json.loads(exchange.body)["error"]["type"]

@@ -153,6 +153,8 @@ class Capture:
         if previous is not None:
             span.add_link(previous)
         self._begin(span)
+        # The native span begins a little later than this call did, and steps are within their call's span.
+        self._known().started = max(self._known().started, getattr(span, "start_time", None) or 0)
         self.recorder.adopt(span)
         self._fill(self._chain_attributes())
 

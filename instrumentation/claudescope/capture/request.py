@@ -16,7 +16,7 @@ from ..steps.model import ToolResult
 
 __all__ = ["operation_of", "provider_of", "request_attributes", "tool_results"]
 
-_PROVIDERS: Final = {"bedrock": "aws.bedrock", "aws": "aws.bedrock", "vertex": "gcp.vertex_ai"}
+_PROVIDERS: Final = {"bedrock": "aws.bedrock", "vertex": "gcp.vertex_ai"}
 
 _PARAMETERS: Final[dict[str, tuple[str, tuple[type, ...], type]]] = {
     "max_tokens": (semconv.REQUEST_MAX_TOKENS, (int,), int),

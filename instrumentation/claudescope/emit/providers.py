@@ -195,7 +195,7 @@ class Providers:
         provider = self._given[1] or metrics.get_meter_provider()
         if not isinstance(provider, (_ProxyMeterProvider, NoOpMeterProvider)):
             if self.both and provider not in self._readers:
-                add = getattr(provider, "add_metric_reader", None)  # the SDK has it since 1.43
+                add = _adder(provider, "add_metric_reader")  # newer SDKs have it
                 self._readers[provider] = reader = None if add is None else self._reader()
                 if add is not None and reader is not None:
                     add(reader)
@@ -220,7 +220,7 @@ class Providers:
         provider = self._given[2] or _logs.get_logger_provider()
         if not isinstance(provider, (ProxyLoggerProvider, NoOpLoggerProvider)):
             if self.both and provider not in self._logs:
-                add = getattr(provider, "add_log_record_processor", None)
+                add = _adder(provider, "add_log_record_processor")
                 self._logs[provider] = processor = None if add is None else self._log_processor()
                 if add is not None and processor is not None:
                     add(_OurEvents(processor))
@@ -295,6 +295,11 @@ class Providers:
         self.resource = self.resource.merge(Resource({"process.pid": os.getpid()}))
         if self._pipeline is not None:
             self._pipeline.after_fork()
+
+
+def _adder(provider: Any, name: str) -> Callable[[Any], None] | None:
+    """The method of a provider, or of the SDK's provider inside a proxy such as logfire's."""
+    return getattr(provider, name, None) or getattr(getattr(provider, "provider", None), name, None)
 
 
 def _flush(target: Any, timeout: float) -> bool:

@@ -110,5 +110,5 @@ function worst(run) {
   if (run.invalid) return el("span.tag.bad", {}, `✕ ${run.invalid} invalid`, el("span", {}, `· ${where}`));
   if (run.min_confidence === null) return el("span.tag", {}, `slowest · ${where}`);
   const low = run.min_confidence < 0.7;
-  return el(low ? "span.tag.bad" : "span.tag", {}, `${low ? "▾ " : ""}${confidence(run.min_confidence)} confidence`, el("span", {}, `· ${where}`));
+  return el(low ? "span.tag.bad" : "span.tag", { title: "Lowest confidence" }, `${low ? "▾ " : ""}${confidence(run.min_confidence)}`, el("span", {}, `· ${where}`));
 }
