@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
 from .autoload import arm
 from .control import instrument, uninstrument
@@ -14,7 +14,7 @@ from .control import instrument, uninstrument
 __all__ = ["ClaudescopeInstrumentor"]
 
 
-class ClaudescopeInstrumentor(BaseInstrumentor):
+class ClaudescopeInstrumentor(BaseInstrumentor):  # type: ignore[misc]
     """Steps of the ``anthropic`` package's calls."""
 
     def instrumentation_dependencies(self) -> Collection[str]:

@@ -7,10 +7,10 @@ import inspect
 from typing import Any
 
 import anthropic
-import call_paths
+import call_path_functions
 import pytest
+from call_path_functions import ASK
 from call_paths import (
-    ASK,
     BATCHES,
     BETA_WAYS,
     CLIENT,
@@ -56,7 +56,7 @@ def outcome(target: str, way: str, end: str) -> str:
 
 def path(target: str, way: str) -> Any:
     name = way.replace(" ", "_")
-    return getattr(call_paths, f"batches_{name}" if target.endswith("batches") else name)
+    return getattr(call_path_functions, f"batches_{name}" if target.endswith("batches") else name)
 
 
 def resource(client: Any, target: str) -> Any:
@@ -131,7 +131,7 @@ def test_call_path(target, way, end, asynchronous):
                 finally:
                     if asynchronous and end == DROPPED:
                         await let_go()
-                    await call_paths.settle(client.close())
+                    await call_path_functions.settle(client.close())
 
             return observe(lambda: drive(asynchronous, go))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import anthropic
 import pytest
-from call_paths import ASK, adder
+from call_path_functions import ASK, adder
 from capture_kit import NATIVE, attribute, compare, instrumented, new_client
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -76,7 +76,7 @@ def test_10_a_connection_cut_while_raw_lines_are_read():
 
 
 def test_11_parse():
-    from call_paths import Sum
+    from call_path_functions import Sum
 
     resource = "messages" if hasattr(anthropic.resources.Messages, "parse") else "beta.messages"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from call_paths import ASK
+from call_path_functions import ASK
 from capture_kit import NATIVE, Scope, attribute, instrumented, new_client
 from opentelemetry import trace
 

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 import pytest
-from call_paths import ASK
+from call_path_functions import ASK
 from capture_kit import attribute, instrumented, new_client
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from anthropic import _base_client
-from call_paths import ASK
+from call_path_functions import ASK
 from capture_kit import attribute, instrumented, new_client
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import anthropic
 import pytest
-from call_paths import ASK
+from call_path_functions import ASK
 from capture_kit import NATIVE, VERSION, attribute, instrumented, needs_native, new_client
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -168,7 +168,7 @@ GLOBAL = """
     sys.path.insert(0, os.getcwd())
     import anthropic, claudescope
     from opentelemetry import trace
-    from call_paths import ASK
+    from call_path_functions import ASK
     from claudescope import semconv
     from claudescope.testing.exporters import Telemetry
     from claudescope.testing.script import say, thinking, tool_use

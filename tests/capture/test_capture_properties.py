@@ -10,7 +10,7 @@ from typing import Any
 
 import anthropic
 import pytest
-from call_paths import ASK
+from call_path_functions import ASK
 from capture_kit import HAS_CYCLES, NATIVE, Scope, attribute, instrumented, new_client, seen
 
 import claudescope
