@@ -92,6 +92,8 @@ class Worker:
             self._queue.qsize() < self.settings.queue or isinstance(item, (CallEnded, ManualEnded, Barrier))
         ):
             self._queue.put(item)
+            if self._thread is None:
+                self._launch()
             return
         with self._lock:
             self._dropped += 1
@@ -131,9 +133,22 @@ class Worker:
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._new_series = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="claudescope-worker", daemon=True)
-        self._thread.start()
-        threading.Thread(target=self._export_new_series, name="claudescope-metrics", daemon=True).start()
+        self._metrics_thread: threading.Thread | None = None
+        # Started by the first item: a process that makes no call, such as a fork for something else, gets no thread.
+        self._thread: threading.Thread | None = None
+        if self.providers.both and self.providers.real(None) is None:
+            self._launch()  # looks for the provider that the app may set
+
+    def _launch(self) -> None:
+        with self._lock:
+            if self._thread is not None or self._ended:
+                return
+            thread = threading.Thread(target=self._run, name="claudescope-worker", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return  # the interpreter is ending: ``drain`` works on what was put
+            self._thread = thread
 
     def _run(self) -> None:
         while not self._ended:
@@ -142,11 +157,14 @@ class Worker:
                 item = self._queue.get(timeout=_WATCH if watching else None)
             except queue.Empty:
                 continue
-            try:
-                self._work(item)
-            except Exception as error:  # noqa: BLE001 - the guard
-                guard.note("work on what a call did", error)
-                self._failed(error)
+            self._work_guarded(item)
+
+    def _work_guarded(self, item: Item) -> None:
+        try:
+            self._work(item)
+        except Exception as error:  # noqa: BLE001 - the guard
+            guard.note("work on what a call did", error)
+            self._failed(error)
 
     def _work(self, item: Item) -> None:
         if isinstance(item, Barrier):
@@ -187,6 +205,10 @@ class Worker:
             self._collections += 1
         else:
             self._new_series.set()
+            if self._metrics_thread is None:
+                target = self._export_new_series
+                self._metrics_thread = threading.Thread(target=target, name="claudescope-metrics", daemon=True)
+                self._metrics_thread.start()
 
     def _export_new_series(self) -> None:
         wake = self._new_series
@@ -212,6 +234,10 @@ class Worker:
         """Waits until everything put so far has been worked on."""
         if threading.current_thread() is self._thread:
             return True
+        if self._thread is None:
+            while not self._queue.empty():
+                self._work_guarded(self._queue.get())
+            return True
         passed = threading.Event()
         self._queue.put(Barrier(passed))
         return passed.wait(max(0.0, timeout))
@@ -233,7 +259,8 @@ class Worker:
         self.drain(self.settings.exit_wait)
         self._ended = True
         self._new_series.set()
-        self.drain(0)  # wakes the thread
+        if self._thread is not None:
+            self.drain(0)  # wakes the thread
         self.providers.shutdown(max(0.0, deadline - time.monotonic()))
         atexit.unregister(self._exit)
 
@@ -254,6 +281,7 @@ class Worker:
             return
         self.book.reset_lock()
         self._open = set()
+        self._meters = None
         self.providers.after_fork()
         self._start()
         # Children of multiprocessing and billiard (celery) end by os._exit, which runs no atexit handlers.

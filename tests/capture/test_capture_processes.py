@@ -299,3 +299,36 @@ def test_23_disabled_leaves_every_function(variable, monkeypatch):
         assert all(new is old for new, old in zip(functions(), before, strict=True))
     finally:
         claudescope.uninstrument()
+
+
+FORKED = """
+import os, sys
+import claudescope
+from claudescope.control import worker
+
+claudescope.instrument()
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    providers = worker().providers
+    os.write(write, f"{providers.resource.attributes['service.instance.id']} {os.getpid()} ".encode())
+    os.write(write, f"{providers.resource.attributes['process.pid']}".encode())
+    os._exit(0)
+os.waitpid(child, 0)
+print(worker().providers.resource.attributes["service.instance.id"], os.read(read, 200).decode())
+"""
+
+
+def test_21_a_forked_child_has_an_identity_of_its_own() -> None:
+    """Two processes' cumulative counters under one identity would be taken for one counter that runs backwards."""
+    environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "CLAUDESCOPE_EXIT_WAIT": "0"}
+    done = subprocess.run([sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True, timeout=60)
+    parent, child, pid, told = done.stdout.split()
+    assert parent != child, done.stderr
+    assert pid == told
+
+
+def test_an_instrumented_process_that_makes_no_call_has_no_thread_of_ours() -> None:
+    code = "import claudescope, threading; claudescope.instrument(); print([t.name for t in threading.enumerate()])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "['MainThread']\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -37,6 +38,7 @@ from .reader import IntervalReader, interval
 
 __all__ = ["Providers"]
 
+_INSTANCE: Final = "service.instance.id"
 OnDrop = Callable[[Any, Any, int], None]
 T = TypeVar("T")
 
@@ -291,8 +293,16 @@ class Providers:
         say_losses(self._exporters)
 
     def after_fork(self) -> None:
-        """For the child of a fork. The processors and exporters start again by themselves."""
-        self.resource = self.resource.merge(Resource({"process.pid": os.getpid()}))
+        """For the child of a fork: private providers of its own, so that its counts are not taken for its parent's.
+
+        The span processor and the exporters start again by themselves.
+        """
+        own: dict[str, str | int] = {"process.pid": os.getpid()}
+        if _INSTANCE not in self._env.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+            own[_INSTANCE] = str(uuid.uuid4())
+        self.resource = self.resource.merge(Resource(own))
+        self._tracer_provider = self._meter_provider = self._logger_provider = None
+        self._readers = _ByIdentity()
         if self._pipeline is not None:
             self._pipeline.after_fork()
 
