@@ -32,7 +32,21 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
 SHORT, LONG = 20, 420  # text deltas in the two streams; their difference gives the slope per chunk
-WORDS = "The answer follows because each step keeps the invariant and the last one closes the case ".split()
+WORDS = [
+    "the",
+    "answer",
+    "follows",
+    "because",
+    "each",
+    "step",
+    "keeps",
+    "the",
+    "invariant",
+    "and",
+    "closes",
+    "the",
+    "case",
+]
 MODEL = "claude-sonnet-5-5"
 VARIANTS = ("none", "native", "claudescope", "claudescope-own-span", "genai", "openinference", "traceloop")
 BARS = {"create": 50.0, "create_big": 50.0, "raw/chunk": 1.5, "araw/chunk": 1.5, "step": 350.0, "lag": 2.0}
@@ -66,10 +80,7 @@ def message() -> bytes:
     content = [
         {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln" * 20},
         {"type": "text", "text": " ".join(WORDS * 4)},
-        *(
-            {"type": "tool_use", "id": f"toolu_{n}", "name": "calculator", "input": {"expr": "174/58"}}
-            for n in (1, 2)
-        ),
+        *({"type": "tool_use", "id": f"toolu_{n}", "name": "calculator", "input": {"expr": "174/58"}} for n in (1, 2)),
     ]
     return json.dumps(
         {
@@ -365,7 +376,7 @@ def main() -> None:
     calls: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     whole: dict[str, list[float]] = {part: [] for part in ("steps", "lag") if part in parts}
     shuffle = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder, server(folder) as endpoint:
+    with tempfile.TemporaryDirectory() as folder, EmbeddedServer(folder) as endpoint:
         for number in range(options.rounds):
             if "calls" in parts:
                 for name in shuffle.sample(names, len(names)):
@@ -386,7 +397,7 @@ def main() -> None:
         line("loop lag", "ms", whole["lag"], BARS["lag"])
 
 
-class server:
+class EmbeddedServer:
     """An embedded server in a process of its own, on a free port, for the ``with`` block."""
 
     def __init__(self, folder: str) -> None:

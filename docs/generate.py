@@ -50,9 +50,10 @@ def attributes() -> str:
     ]
     return (
         "# Spans, attributes and events\n\n"
-        f"A step is a span `{semconv.STEP_SPAN} {{kind}}`, INTERNAL, child of its call's span; a step made by hand is"
-        f" `{semconv.MANUAL_STEP_SPAN} {{name}}`. Where no other call span exists, ours is `{semconv.CALL_SPAN} {{model}}`,"
-        f" CLIENT. `claudescope.run(name)` makes `{semconv.RUN_SPAN} {{name}}`. Sources: `genai`: the OpenTelemetry GenAI"
+        f"A step is a span `{semconv.STEP_SPAN} {{kind}}`, INTERNAL, child of its call's span; one made by hand is"
+        f" `{semconv.MANUAL_STEP_SPAN} {{name}}`. Where no other call span exists, ours is"
+        f" `{semconv.CALL_SPAN} {{model}}`, CLIENT. `claudescope.run(name)` makes `{semconv.RUN_SPAN} {{name}}`."
+        " Sources: `genai`: the OpenTelemetry GenAI"
         " conventions; `otel`: the general ones; `anthropic`: the SDK's own spans; `claudescope`: this project.\n\n"
         + _table(("attribute", "type", "on", "source", "meaning"), rows)
         + "\n## Events\n\n"
@@ -75,7 +76,7 @@ def metrics() -> str:
         for metric in semconv.METRICS.values()
     ]
     return (
-        "# Metrics\n\nLabels never hold an id or text. `claudescope.step.index` is a string, `0` to `15` and then `16+`."
+        "# Metrics\n\nLabels never hold an id or text. `claudescope.step.index` is a string, `0` to `15`, then `16+`."
         " `gen_ai.tool.name` has the first 50 names, then `other`; business labels are those named in"
         " `CLAUDESCOPE_METRIC_LABELS`, at most 50 values each. `gen_ai.response.model`, `error.type` and the check are"
         " absent where there are none.\n\n"

@@ -207,9 +207,7 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         ),
         Setting("data", "path", None, path, "Where the embedded server keeps its store."),
         Setting("host", "text", "127.0.0.1", text, "Address that the embedded server listens on."),
-        Setting(
-            "port", "int", 4318, whole(0, 65_535), "Port of the embedded server: OTLP/HTTP, API and page. 0: any free one."
-        ),
+        Setting("port", "int", 4318, whole(0, 65_535), "Port of the embedded server: OTLP/HTTP, API, page. 0: any."),
         Setting("grpc_port", "int", 4317, whole(0, 65_535), "Port of the embedded server's OTLP/gRPC. 0: none."),
         Setting("token", "text", "", text, "Bearer token of the embedded server; needed to listen beyond loopback."),
     )

@@ -12,7 +12,17 @@ from typing import Final, Literal
 
 from ..settings import SETTINGS, Settings, find_config
 
-__all__ = ["FAST", "SLOW", "Finding", "plugins", "sdk_features", "versions"]
+__all__ = [
+    "FAST",
+    "SLOW",
+    "Finding",
+    "answering",
+    "call_spans",
+    "plugins",
+    "sdk_features",
+    "settings_in_force",
+    "versions",
+]
 
 Level = Literal["ok", "note", "fix"]
 

@@ -54,7 +54,7 @@ class _Cut(NamedTuple):
     """Length that must stand before it."""
 
 
-def length(text: str, start: int, end: int) -> int:
+def _length(text: str, start: int, end: int) -> int:
     """Characters of ``text[start:end]``, wide ones counted twice."""
     if text.isascii():
         return end - start
@@ -68,14 +68,14 @@ def segment(text: str) -> list[Piece]:
     Deterministic; time is linear in the text's length.
     """
     whole = [Piece(0, len(text))]
-    if length(text, 0, len(text)) < SHORT and not _STEP_WORD.search(text):
+    if _length(text, 0, len(text)) < SHORT and not _STEP_WORD.search(text):
         return whole
     if _is_json(text):
         return whole
     opaque = opaque_spans(text)
     cuts = _candidates(text, opaque)
     pieces = _assemble(text, cuts)
-    if length(text, 0, len(text)) < SHORT and not any(cut.marker.rank == STEP for cut in cuts):
+    if _length(text, 0, len(text)) < SHORT and not any(cut.marker.rank == STEP for cut in cuts):
         return whole
     return [part for piece in pieces for part in _split_long(text, piece, opaque)]
 
@@ -163,7 +163,7 @@ def _assemble(text: str, cuts: list[_Cut]) -> list[Piece]:
     owner: _Cut | None = None
     start = size = previous = 0
     for cut in cuts:
-        size += length(text, previous, cut.at)
+        size += _length(text, previous, cut.at)
         previous = cut.at
         rank = cut.marker.rank
         own = owner.marker.rank if owner else PARAGRAPH
@@ -177,7 +177,7 @@ def _assemble(text: str, cuts: list[_Cut]) -> list[Piece]:
                 owner = cut
             if cut.marker.style:
                 markers.append(cut.marker)
-    size += length(text, previous, len(text))
+    size += _length(text, previous, len(text))
     rank = owner.marker.rank if owner else PARAGRAPH
     if pieces and rank != STEP and size < SHORTEST[rank]:
         start, before = pieces.pop()
@@ -204,7 +204,7 @@ def _name(markers: list[Marker]) -> str | None:
 
 
 def _split_long(text: str, piece: Piece, opaque: list[Span]) -> list[Piece]:
-    if piece.end - piece.start < LONG // 2 or (size := length(text, piece.start, piece.end)) < LONG:
+    if piece.end - piece.start < LONG // 2 or (size := _length(text, piece.start, piece.end)) < LONG:
         return [piece]
     # In characters of this passage: fewer where they are wide.
     scale = (piece.end - piece.start) / size
