@@ -70,19 +70,18 @@ class _Slot:
             self._off_until = None
             self._recent.clear()
         self._steps += 1
-        undecoded = "request_json" not in call.__dict__
-        started = self._panel.clock()
-        try:
-            outcome = self._checked(self._ask(step, call))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plug-in may raise anything; it ends no thread of ours
-            self._failed(str(error) if isinstance(error, _Failure) else type(error).__name__)
-            return None
-        # Decoding a large request takes longer than the budget; who asks for it first is not to blame.
-        decoded_it = undecoded and "request_json" in call.__dict__
-        if not decoded_it and self._panel.clock() - started > self._panel.budget:
-            self._failed("over budget")
-            return None
-        return outcome
+        # Twice: what was slow once may have been a garbage collection, a first import, or the decoding of the request.
+        for _ in range(2):
+            started = self._panel.clock()
+            try:
+                outcome = self._checked(self._ask(step, call))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a plug-in may raise anything; it ends no thread
+                self._failed(str(error) if isinstance(error, _Failure) else type(error).__name__)
+                return None
+            if self._panel.clock() - started <= self._panel.budget:
+                return outcome
+        self._failed("over budget")
+        return None
 
     def _failed(self, why: str) -> None:
         if not self._failures:

@@ -31,7 +31,10 @@ class Confidence:
 
 
 class Validator(Protocol):
-    """One check. It may keep no reference to the step or the call, and must not change them."""
+    """One check. It may keep no reference to the step or the call, and must not change them.
+
+    It may be asked twice about one step: over its budget the first time, it is given another chance.
+    """
 
     name: str
     """Lower-case word; the ``check`` of its reasons."""
