@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .settings import Settings, boolean
+from .settings import Settings
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -32,7 +32,8 @@ def worker() -> Worker | None:
 
 
 def _disabled(settings: Settings) -> bool:
-    return settings.disabled or boolean(os.environ.get("OTEL_SDK_DISABLED", ""))
+    # OpenTelemetry: only "true", in any case, means true
+    return settings.disabled or os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
 def instrument(
@@ -58,8 +59,9 @@ def instrument(
         from .worker import Worker
 
         server = os.environ.get("CLAUDESCOPE_RUN", "")
-        env: Mapping[str, str] = under_run(os.environ, server, loaded.token) if "://" in server else os.environ
-        export = loaded.export or ("both" if server and tracer_provider is None else "app")
+        has_page = "://" in server  # else ``run`` started none, and the endpoint may be the app's own already
+        env: Mapping[str, str] = under_run(os.environ, server, loaded.token) if has_page else os.environ
+        export = loaded.export or ("both" if has_page and tracer_provider is None else "app")
         made = Worker(loaded.replace(export=export), env, tracer_provider, meter_provider, logger_provider)
         for kind, subscriber in _waiting:
             _subscribers(made, kind).append(subscriber)
@@ -79,8 +81,8 @@ def uninstrument() -> None:
 
         _seam.remove()
         use_recorder(None)
-        _worker.shutdown()
-        _worker = _seam = None
+        ending, _worker, _seam = _worker, None, None
+        ending.shutdown()
 
 
 def flush(timeout: float = 30.0) -> bool:

@@ -62,7 +62,7 @@ def choice(*words: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         word = str(value).strip().lower()
         if word not in words:
-            raise ValueError(" or ".join(words))
+            raise ValueError(" or ".join(filter(None, words)))
         return word
 
     return parse
@@ -134,7 +134,10 @@ def names(limit: int) -> Callable[[object], tuple[str, ...]]:
 def path(value: object) -> Path | None:
     """A path with ``~`` expanded, or None for the empty string."""
     text = str(value).strip()
-    return Path(text).expanduser() if text else None
+    try:
+        return Path(text).expanduser() if text else None
+    except RuntimeError:
+        raise ValueError("a path in a home folder that there is") from None
 
 
 def text(value: object) -> str:
@@ -224,7 +227,11 @@ def find_config(start: Path | None = None) -> Path | None:
         if not Path(named).is_file():
             raise UsageError(f"CLAUDESCOPE_CONFIG names {named}, which is not a file.", "Correct or unset it.")
         return Path(named)
-    for folder in (here := (start or Path.cwd()).resolve(), *here.parents):
+    try:
+        start = start or Path.cwd()
+    except OSError:  # the working directory is gone
+        return None
+    for folder in (here := start.resolve(), *here.parents):
         if (candidate := folder / "claudescope.toml").is_file():
             return candidate
         if (folder / ".git").exists():
@@ -289,7 +296,7 @@ class Settings:
         if config is not None:
             try:
                 table = tomllib.loads(config.read_text("utf-8"))
-            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
                 raise UsageError(f"{config} cannot be read: {error}.", "Correct the file.") from None
             for key, value in table.items():
                 if isinstance(value, dict):
@@ -298,7 +305,7 @@ class Settings:
         for variable, value in env.items():
             if variable.startswith(PREFIX) and variable not in ("CLAUDESCOPE_CONFIG", "CLAUDESCOPE_RUN"):
                 key = variable[len(PREFIX) :].lower()
-                values[key] = cls._parse(key, value, variable, lambda setting: setting.variable)
+                values[key] = cls._parse(key, value, variable, _variable)
         for key, value in (arguments or {}).items():
             if value is not None:
                 values[key] = cls._parse(key, value, f"--{key.replace('_', '-')}", lambda setting: setting.key)

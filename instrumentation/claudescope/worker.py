@@ -40,6 +40,8 @@ logger = logging.getLogger("claudescope")
 
 _WATCH: Final = 0.1
 """Seconds between looks for a provider of the app's, while it has none and its spans are wanted too."""
+_WATCH_CLOSELY: Final = 30.0
+"""Seconds after which it is looked for ten times more rarely."""
 _SETTLE: Final = 0.05
 """Seconds in which new metric series are gathered before the app's own meter provider is asked to export them."""
 _COLLECTIONS: Final = 200
@@ -97,6 +99,7 @@ class Worker:
             return
         with self._lock:
             self._dropped += 1
+            self._lost += 1
 
     def real_provider(self, own: TracerProvider | None) -> TracerProvider | None:
         """The provider whose spans the app's telemetry sees, or None."""
@@ -109,7 +112,7 @@ class Worker:
     def adopt(self, span: Span) -> None:
         """``span``, made by somebody else, is a call whose end waits for its assessment."""
         context = span.get_span_context()
-        if context.is_valid:
+        if context.is_valid and context.trace_flags.sampled:
             self.providers.expect(context)
 
     def spotted(self) -> Span | None:
@@ -129,8 +132,12 @@ class Worker:
     def _start(self) -> None:
         self._ended = False
         self._dropped = 0
+        """Items that found no room and are not yet counted in a metric."""
+        self._lost = 0
+        """Items lost since ``flush`` was last asked."""
         self._collections = 0
-        self._lock = threading.Lock()
+        # Reentrant: a garbage collection inside it may drop a stream, which puts its end.
+        self._lock = threading.RLock()
         self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._new_series = threading.Event()
         self._metrics_thread: threading.Thread | None = None
@@ -151,18 +158,29 @@ class Worker:
             self._thread = thread
 
     def _run(self) -> None:
+        began = time.monotonic()
         while not self._ended:
-            watching = self.providers.both and self.providers.real(None) is None
+            watch = None
+            if self._watching():
+                watch = _WATCH if time.monotonic() - began < _WATCH_CLOSELY else 10 * _WATCH
             try:
-                item = self._queue.get(timeout=_WATCH if watching else None)
+                item = self._queue.get(timeout=watch)
             except queue.Empty:
                 continue
             self._work_guarded(item)
 
+    def _watching(self) -> bool:
+        """Whether the app may yet set a provider whose spans are wanted."""
+        try:
+            return self.providers.both and self.providers.real(None) is None
+        except Exception as error:  # noqa: BLE001 - somebody else's provider
+            guard.note("look for the app's provider", error)
+            return False
+
     def _work_guarded(self, item: Item) -> None:
         try:
             self._work(item)
-        except Exception as error:  # noqa: BLE001 - the guard
+        except BaseException as error:  # noqa: BLE001 - the guard; a SystemExit of a subscriber ends no thread of ours
             guard.note("work on what a call did", error)
             self._failed(error)
 
@@ -177,7 +195,8 @@ class Worker:
             meters.dropped("queue_full", "step", dropped)
         self.pipeline.work(item, meters, assess=self._queue.qsize() <= self.settings.queue // 2)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
+        self._lost += 1
         if guard.reraise:
             self.fault = error
         try:
@@ -185,7 +204,7 @@ class Worker:
         except Exception as second:  # noqa: BLE001 - the guard; the thread must live on
             guard.note("count what could not be worked on", second)
 
-    fault: Exception | None = None
+    fault: BaseException | None = None
     """In tests, the last fault of the worker's own thread."""
 
     def _meters_now(self) -> Meters:
@@ -235,9 +254,11 @@ class Worker:
         if threading.current_thread() is self._thread:
             return True
         if self._thread is None:
-            while not self._queue.empty():
-                self._work_guarded(self._queue.get())
-            return True
+            while True:
+                try:
+                    self._work_guarded(self._queue.get_nowait())
+                except queue.Empty:
+                    return True
         passed = threading.Event()
         self._queue.put(Barrier(passed))
         return passed.wait(max(0.0, timeout))
@@ -247,7 +268,9 @@ class Worker:
         deadline = time.monotonic() + timeout
         drained = self.drain(timeout)
         delivered = self.providers.flush(max(0.1, deadline - time.monotonic()))
-        return drained and delivered
+        with self._lock:
+            lost, self._lost = self._lost, 0
+        return drained and delivered and not lost
 
     def shutdown(self) -> None:
         """Finishes open streams, works on what is left, delivers it, and says what was lost. Idempotent."""
@@ -256,7 +279,9 @@ class Worker:
         deadline = time.monotonic() + self.settings.exit_wait
         for tape in tuple(self._open):
             tape.finish("dropped")
-        self.drain(self.settings.exit_wait)
+        if not self.drain(self.settings.exit_wait):
+            left = self._queue.qsize()
+            sys.stderr.write(f"claudescope: the process ended before {left:,} blocks and calls were worked on\n")
         self._ended = True
         self._new_series.set()
         if self._thread is not None:

@@ -40,7 +40,8 @@ def _arm():
             fix = "type: %s -m pip install claudescope" % python
         else:
             fix = "it needs Python 3.10 or newer"
-        sys.stderr.write("claudescope: %s cannot import claudescope; %s\n" % (python, fix))
+        if sys.stderr is not None:
+            sys.stderr.write("claudescope: %s cannot import claudescope; %s\n" % (python, fix))
     else:
         claudescope.autoload.arm()
 

@@ -22,7 +22,7 @@ class Guard:
             raise error
         self.note(where, error)
 
-    def note(self, where: str, error: Exception) -> None:
+    def note(self, where: str, error: BaseException) -> None:
         """Logs a fault that is not ours, such as one of the app's own callback; never raises it again."""
         key = (where, type(error))
         count = self.seen.get(key, 0)

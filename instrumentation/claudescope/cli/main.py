@@ -82,6 +82,9 @@ def _dispatch(argv: Sequence[str]) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code: 2 for wrong use, 130 when it was interrupted from the keyboard."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us; ``print(file=None)`` would use the other one
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the process's life
     try:
         return _dispatch(sys.argv[1:] if argv is None else argv)
     except UsageError as error:

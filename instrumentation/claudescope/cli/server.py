@@ -41,9 +41,11 @@ def running_server(settings: Settings) -> str | None:
     from ..live.probe import probe
 
     places = [base_url(settings.host, settings.port)] if settings.port else []
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UsageError):
         # A server says in its folder's lock file where it listens; the folder can have one server only.
-        places += re.findall(r"http://\S+", ((settings.data or default_folder()) / "lock").read_text("utf-8"))
+        places += re.findall(
+            r"http://\S+", ((settings.data or default_folder()) / "lock").read_text("ascii", "replace")
+        )
     return next((url for url in places if (probe(url, 1.0) or {}).get("service") == "claudescope"), None)
 
 

@@ -19,6 +19,8 @@ from opentelemetry.util.types import AttributeValue
 __all__ = ["HoldingProcessor"]
 
 _CAPACITY = 10_000
+_RELEASED = 1_000
+"""Spans that were released before they ended; they end within moments."""
 
 
 class HoldingProcessor(SpanProcessor):
@@ -50,7 +52,7 @@ class HoldingProcessor(SpanProcessor):
             span = self._held.pop(key)
             if span is None:
                 self._released[key] = late
-                if len(self._released) > _CAPACITY:
+                if len(self._released) > _RELEASED:
                     self._released.popitem(last=False)
         if span is not None:
             self.inner.on_end(_with(span, late))

@@ -7,7 +7,9 @@ whose spans then go where they went and to our endpoint too; so do its metrics, 
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import time
 import uuid
 import weakref
@@ -39,6 +41,7 @@ from .reader import IntervalReader, interval
 __all__ = ["Providers"]
 
 _INSTANCE: Final = "service.instance.id"
+_logger = logging.getLogger("claudescope")
 OnDrop = Callable[[Any, Any, int], None]
 T = TypeVar("T")
 
@@ -118,6 +121,7 @@ class Providers:
         # Made now: it starts threads, which cannot be done any more when the first call is worked on at exit.
         self.resource = resource(env)
         self._spotter = spotter
+        self._lock = threading.RLock()
         self._on_drop = on_drop
         self._given = (tracer_provider, meter_provider, logger_provider)
         self._attached: _ByIdentity[HoldingProcessor | None] = _ByIdentity()
@@ -141,7 +145,9 @@ class Providers:
         if isinstance(provider, (ProxyTracerProvider, NoOpTracerProvider)):
             return None
         if provider not in self._attached:
-            self._attach(provider)
+            with self._lock:
+                if provider not in self._attached:
+                    self._attach(provider)
         return provider
 
     def tracer_provider(self, own: TracerProvider | None) -> TracerProvider:
@@ -149,23 +155,29 @@ class Providers:
         provider = own or self._given[0] or self.real(None)
         if provider is not None:
             return provider
-        if self._tracer_provider is None:
-            # atexit is ours: the worker must have drained first
-            self._tracer_provider = SdkTracerProvider(
-                resource=self.resource, sampler=sampler(self._env), shutdown_on_exit=False
-            )
-            self._tracer_provider.add_span_processor(self._spotter)
-            self._tracer_provider.add_span_processor(self._processor())
-        return self._tracer_provider
+        private = self._tracer_provider
+        if private is not None:
+            return private
+        with self._lock:
+            if self._tracer_provider is None:
+                # atexit is ours: the worker must have drained first
+                private = SdkTracerProvider(resource=self.resource, sampler=sampler(self._env), shutdown_on_exit=False)
+                private.add_span_processor(self._spotter)
+                private.add_span_processor(self._processor())
+                self._tracer_provider = private
+            return self._tracer_provider
 
     def _attach(self, provider: TracerProvider) -> None:
-        self._attached[provider] = None
+        """Under the lock. The provider counts as attached once it is: another thread's call waits for the spotter."""
         add = getattr(provider, "add_span_processor", None)
-        if add is not None:
-            add(self._spotter)
-            if self.both:
-                self._attached[provider] = processor = self._processor()
+        processor = self._processor() if self.both and add is not None else None
+        try:
+            if add is not None:
+                add(self._spotter)
+            if add is not None and processor is not None:
                 add(processor)
+        finally:
+            self._attached[provider] = processor
         self._on_attach()
 
     def _processor(self) -> HoldingProcessor:
@@ -194,6 +206,10 @@ class Providers:
 
     def meter_provider(self) -> MeterProvider:
         """The given meter provider, the app's, or the private one, made at first use."""
+        with self._lock:
+            return self._meters_go_to()
+
+    def _meters_go_to(self) -> MeterProvider:
         provider = self._given[1] or metrics.get_meter_provider()
         if not isinstance(provider, (_ProxyMeterProvider, NoOpMeterProvider)):
             if self.both and provider not in self._readers:
@@ -219,6 +235,10 @@ class Providers:
 
     def logger_provider(self) -> LoggerProvider:
         """The given logger provider, the app's, or the private one, made at first use."""
+        with self._lock:
+            return self._logs_go_to()
+
+    def _logs_go_to(self) -> LoggerProvider:
         provider = self._given[2] or _logs.get_logger_provider()
         if not isinstance(provider, (ProxyLoggerProvider, NoOpLoggerProvider)):
             if self.both and provider not in self._logs:
@@ -263,7 +283,10 @@ class Providers:
         own = self._collected()
         delivered = sum(_flush(target, deadline - time.monotonic()) for target in own) == len(own)
         for target in (*self._attached, *self._readers, *self._logs, *self._given[1:]):
-            _flush(target, deadline - time.monotonic())
+            try:
+                _flush(target, deadline - time.monotonic())
+            except Exception:  # the app's own exporter: what it lost is not for us to say
+                _logger.warning("claudescope could not flush the app's %s", type(target).__name__, exc_info=True)
         return delivered
 
     def _collected(self) -> list[_Flushable]:
@@ -297,6 +320,7 @@ class Providers:
 
         The span processor and the exporters start again by themselves.
         """
+        self._lock = threading.RLock()
         own: dict[str, str | int] = {"process.pid": os.getpid()}
         if _INSTANCE not in self._env.get("OTEL_RESOURCE_ATTRIBUTES", ""):
             own[_INSTANCE] = str(uuid.uuid4())

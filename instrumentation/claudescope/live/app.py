@@ -21,16 +21,30 @@ from .security import Guard, error_response
 
 __all__ = ["make_app"]
 
+_MAX_HELD: Final = 8 * MAX_BODY
 _MAX_DRAINED: Final = 4 * MAX_BODY
 _TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-async def _read_body(request: Request) -> bytes:
+class _Room:
+    """Bytes of bodies that are being read or worked on, of all requests together. Raises OtlpError 503 over a limit."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def take(self, size: int) -> None:
+        if self.held + size > _MAX_HELD:
+            raise OtlpError(503, "busy", "Too many large requests at once.", "Send the same batch again.", 1)
+        self.held += size
+
+
+async def _read_body(request: Request, keep: Callable[[int], None]) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():
         size += len(part)
         if size <= MAX_BODY:
+            keep(len(part))
             parts.append(part)
         else:
             # read on a while without keeping it: a sender whose connection breaks never sees the 413, and tries again
@@ -42,20 +56,32 @@ async def _read_body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _receiver(ingest: Ingest, signal: str) -> Callable[[Request], Awaitable[Response]]:
+def _receiver(ingest: Ingest, signal: str, room: _Room) -> Callable[[Request], Awaitable[Response]]:
     async def receive(request: Request) -> Response:
         encoding = JSON
+        held = 0
+
+        def keep(size: int) -> None:
+            nonlocal held
+            room.take(size)
+            held += size
+
         try:
             encoding = encoding_of(request.headers.get("content-type", ""))
-            body = unpack(await _read_body(request), request.headers.get("content-encoding", ""))
+            raw = await _read_body(request, keep)
+            body = unpack(raw, request.headers.get("content-encoding", ""))
+            if body is not raw:
+                keep(len(body))
             outcome = await ingest.take(signal, body, encoding)
         except OtlpError as error:
             headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-            if error.status == 413:
+            if error.status in (413, 503):
                 headers["Connection"] = "close"  # there may be more of the body
             return Response(error_body(error, encoding), error.status, headers, encoding)
         except ClientDisconnect:
             return Response(status_code=400)
+        finally:
+            room.held -= held
         return Response(success_body(signal, encoding, outcome.rejected, outcome.why), 200, None, encoding)
 
     return receive
@@ -99,7 +125,8 @@ async def _broken(request: Request, error: Exception) -> Response:
 
 def make_app(ingest: Ingest, api: Api, host: str, token: str) -> ASGIApp:
     """The application with its guard; ``host`` is what it listens on."""
-    routes = [Route(f"/v1/{signal}", _receiver(ingest, signal), methods=["POST"]) for signal in SIGNALS]
+    room = _Room()
+    routes = [Route(f"/v1/{signal}", _receiver(ingest, signal, room), methods=["POST"]) for signal in SIGNALS]
     routes += [
         Route("/healthz", api.healthz),
         Route("/api/steps", api.steps),

@@ -21,6 +21,8 @@ __all__ = ["Counters", "read_logs"]
 
 _KEPT: Final = frozenset({semconv.STEPS.name, semconv.DROPPED.name})
 _MAX_SERIES: Final = 10_000
+_MAX_LABELS: Final = 4096
+"""Characters of one series."""
 
 
 def read_logs(request: ExportLogsServiceRequest) -> list[LogEvent]:
@@ -73,7 +75,9 @@ class Counters:
                         start = 0 if delta else point.start_time_unix_nano
                         labels = sorted(plain_attributes(point.attributes).items())
                         series = orjson.dumps([sender, str(start), metric.name, service, labels]).decode()
-                        if series not in self._values and len(self._values) >= _MAX_SERIES:
+                        if len(series) > _MAX_LABELS or (
+                            series not in self._values and len(self._values) >= _MAX_SERIES
+                        ):
                             refused += 1
                             continue
                         if delta:

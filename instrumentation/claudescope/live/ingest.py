@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -23,6 +24,11 @@ __all__ = ["SIGNALS", "Ingest", "Outcome"]
 
 SIGNALS: Final = ("traces", "metrics", "logs")
 _MAX_DIRTY: Final = 200
+_LARGE: Final = 2**18
+"""Bytes of a body from which on it is decoded on a thread, so that the event loop stays free."""
+_DECODERS: Final = 2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Ingest:
         self._hub = hub
         self._heat = heat
         self._counters = counters
+        self._decoders = asyncio.Semaphore(_DECODERS)
         self.dirty_runs: dict[str, None] = {}
         """Runs that changed since they were last published, the latest last."""
         self.spans = 0
@@ -57,16 +64,28 @@ class Ingest:
         if self._writer.full:
             raise _behind()
         if signal == "traces":
-            return await self._traces(decode(ExportTraceServiceRequest, body, encoding))
+            return await self._traces(
+                await self._off_loop(body, lambda: decode(ExportTraceServiceRequest, body, encoding))
+            )
         if signal == "metrics":
-            points, refused = self._counters.read(decode(ExportMetricsServiceRequest, body, encoding))
+            points, refused = self._counters.read(
+                await self._off_loop(body, lambda: decode(ExportMetricsServiceRequest, body, encoding))
+            )
             if points:
                 await self._store(Job(counters=points, size=len(body)))
-            return Outcome(refused, "A counter's value must be finite and not negative." if refused else "")
-        events = read_logs(decode(ExportLogsServiceRequest, body, encoding))
+            return Outcome(
+                refused, "A counter's value must be finite and not negative, and its labels short." if refused else ""
+            )
+        events = await self._off_loop(body, lambda: read_logs(decode(ExportLogsServiceRequest, body, encoding)))
         if events:
             await self._store(Job(events=events, size=len(body)))
         return Outcome()
+
+    async def _off_loop(self, body: bytes, work: Callable[[], T]) -> T:
+        if len(body) < _LARGE:
+            return work()
+        async with self._decoders:
+            return await asyncio.to_thread(work)
 
     async def _traces(self, request: ExportTraceServiceRequest) -> Outcome:
         batch = Batch()

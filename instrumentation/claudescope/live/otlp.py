@@ -22,6 +22,7 @@ from .otlp_json import JsonError, fill
 __all__ = [
     "JSON",
     "MAX_BODY",
+    "MAX_RECORDS",
     "PROTOBUF",
     "OtlpError",
     "decode",
@@ -35,11 +36,18 @@ __all__ = [
 
 MAX_BODY: Final = 16 * 2**20
 """Bytes of one body after unpacking."""
+MAX_RECORDS: Final = 100_000
+"""Spans, log records or data points of one request, with the resources and scopes they are in."""
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
 
 M = TypeVar("M", ExportTraceServiceRequest, ExportMetricsServiceRequest, ExportLogsServiceRequest)
 
+_LEVELS: Final = {
+    ExportTraceServiceRequest: ("resource_spans", "scope_spans", "spans"),
+    ExportMetricsServiceRequest: ("resource_metrics", "scope_metrics", "metrics"),
+    ExportLogsServiceRequest: ("resource_logs", "scope_logs", "log_records"),
+}
 _GRPC_CODES: Final = {400: 3, 401: 16, 413: 8, 415: 3, 429: 8, 503: 14}
 
 
@@ -104,14 +112,20 @@ def unpack(body: bytes, content_encoding: str, limit: int = MAX_BODY) -> bytes:
 
 
 def decode(request: type[M], body: bytes, encoding: str) -> M:
-    """``body`` as a ``request`` message. Raises OtlpError 400 that says where a JSON body is wrong."""
+    """``body`` as a ``request`` message.
+
+    Raises OtlpError: 400 that says where a JSON body is wrong, 413 for over ``MAX_RECORDS`` (empty ones take two bytes
+    each, so the size alone bounds neither memory nor time).
+    """
     if encoding == PROTOBUF:
         try:
-            return request.FromString(body)
+            message = request.FromString(body)
         except DecodeError:
             raise OtlpError(
                 400, "bad_protobuf", f"The body is not an {request.__name__}.", "Check which signal goes to which path."
             ) from None
+        _count(message)
+        return message
     message = request()
     try:
         fill(message, orjson.loads(body))
@@ -119,7 +133,32 @@ def decode(request: type[M], body: bytes, encoding: str) -> M:
         raise OtlpError(
             400, "bad_json", f"The body is not OTLP/JSON: {error}.", "Ids are hex, field names lowerCamelCase."
         ) from None
+    _count(message)
     return message
+
+
+def _count(request: Message) -> None:
+    resources, scopes, records = _LEVELS[type(request)]
+    left = MAX_RECORDS - len(getattr(request, resources))
+    for resource in getattr(request, resources) if left >= 0 else ():
+        inner = getattr(resource, scopes)
+        left -= len(inner)
+        if left < 0:
+            break
+        for scope in inner:
+            items = getattr(scope, records)
+            left -= len(items)
+            if left < 0:
+                break
+            if records == "metrics":
+                left -= sum(len(metric.sum.data_points) for metric in items)
+    if left < 0:
+        raise OtlpError(
+            413,
+            "too_many_records",
+            f"The body has over {MAX_RECORDS} records.",
+            "Send smaller batches, such as with OTEL_BSP_MAX_EXPORT_BATCH_SIZE.",
+        )
 
 
 _RESPONSES: Final = {

@@ -17,6 +17,8 @@ from google.protobuf.message import Message
 __all__ = ["JsonError", "fill"]
 
 _MAX_DEPTH: Final = 64
+_MAX_OBJECTS: Final = 1_000_000
+"""Of one body: objects of two characters each take far more time and memory than their text."""
 _HEX_FIELDS: Final = frozenset({"trace_id", "span_id", "parent_span_id"})
 _BOUNDS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
@@ -125,7 +127,7 @@ def _fields(full_name: str, descriptor: Descriptor) -> dict[str, tuple[str, bool
     return found
 
 
-def fill(message: Message, data: Any, depth: int = 0) -> None:
+def fill(message: Message, data: Any, depth: int = 0, count: list[int] | None = None) -> None:
     """Sets the fields of ``message`` from decoded JSON. Unknown names are ignored, as OTLP asks.
 
     Raises JsonError with the path of the value that does not fit.
@@ -134,6 +136,10 @@ def fill(message: Message, data: Any, depth: int = 0) -> None:
         raise JsonError("must be an object")
     if depth > _MAX_DEPTH:
         raise JsonError(f"is nested over {_MAX_DEPTH} levels")
+    count = [0] if count is None else count
+    count[0] += 1
+    if count[0] > _MAX_OBJECTS:
+        raise JsonError(f"is one of over {_MAX_OBJECTS} objects")
     fields = _fields(message.DESCRIPTOR.full_name, message.DESCRIPTOR)
     for key, value in data.items():
         known = fields.get(key)
@@ -147,13 +153,13 @@ def fill(message: Message, data: Any, depth: int = 0) -> None:
                 target = getattr(message, name)
                 for item in value:
                     if read is None:
-                        fill(target.add(), item, depth + 1)
+                        fill(target.add(), item, depth + 1, count)
                     else:
                         target.append(read(item))
             elif read is None:
                 child = getattr(message, name)
                 child.SetInParent()
-                fill(child, value, depth + 1)
+                fill(child, value, depth + 1, count)
             else:
                 setattr(message, name, read(value))
         except JsonError as error:

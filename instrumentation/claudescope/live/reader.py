@@ -29,6 +29,8 @@ Page = dict[str, Any]
 RUNNING_MS: Final = 30_000
 """A run without an end counts as running for so long after its latest span came."""
 _MAX_TRACE_SPANS: Final = 10_000
+_MAX_TRACE_BYTES: Final = 64 * 2**20
+"""Of the spans as stored; what is over is left out of one answer."""
 _FIGURES: Final = ("step_index", "ts_ms", "latency_us", "latency_source", "confidence", "is_valid")
 _STEP_SELECT: Final = ", ".join(f"s.{column}" for column in STEP_COLUMNS)
 
@@ -237,7 +239,13 @@ def _trace(db: sqlite3.Connection, trace_id: bytes) -> dict[str, Any] | None:
     )
     spans: list[dict[str, Any]] = []
     truncated = False
+    size = 0
     for row in chunks:
+        size += len(row["data"])
+        if size > _MAX_TRACE_BYTES and spans:
+            truncated = True
+        if truncated:
+            break
         resource = plain_attributes(Resource.FromString(row["resource"]).attributes)
         scope = InstrumentationScope.FromString(row["scope"]).name
         for span in ScopeSpans.FromString(row["data"]).spans:

@@ -6,12 +6,13 @@ than the conventions say counts as absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypedDict
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from .. import semconv
@@ -30,7 +31,12 @@ __all__ = [
     "service_of",
 ]
 
-_MAX_ID: Final = 256
+_MAX_TEXT: Final = 256
+"""Characters of an id, a name or a label: what a query of the API takes, too."""
+_MAX_LABELS: Final = 64
+_MAX_ATTRIBUTES: Final = 1024
+"""How many attributes of a span are looked at; all are stored."""
+_MAX_REASON_TEXT: Final = 8192
 _MAX_INDEX: Final = 2**31 - 1
 _MAX_REASONS: Final = 64
 _SLICE: Final = 1000
@@ -130,7 +136,7 @@ class Batch:
 def parse_reasons(text: str | None) -> list[Reason]:
     """``check.code@start-end`` joined by blanks, as ``claudescope.step.validity.reason`` has it; 64 at most."""
     reasons: list[Reason] = []
-    for word in (text or "").split(maxsplit=_MAX_REASONS)[:_MAX_REASONS]:
+    for word in (text or "")[:_MAX_REASON_TEXT].split(maxsplit=_MAX_REASONS)[:_MAX_REASONS]:
         name, _, spot = word.partition("@")
         check, _, code = name.partition(".")
         start, dash, end = spot.partition("-")
@@ -147,7 +153,7 @@ def parse_reasons(text: str | None) -> list[Reason]:
 
 
 def _string(value: AnyValue | None) -> str | None:
-    return (value.string_value or None) if value is not None else None
+    return (value.string_value[:_MAX_TEXT] or None) if value is not None else None
 
 
 def _bool(value: AnyValue | None) -> bool | None:
@@ -167,6 +173,10 @@ def _share(value: AnyValue | None) -> float | None:
     return number if number is not None and 0 <= number <= 1 else None
 
 
+def _parent(span: Span) -> bytes:
+    return span.parent_span_id if len(span.parent_span_id) == 8 else b""
+
+
 def _index(value: AnyValue | None) -> int | None:
     if value is None or not value.HasField("int_value") or not 0 <= value.int_value <= _MAX_INDEX:
         return None
@@ -177,18 +187,21 @@ def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str
     get = attributes.get
     end = span.end_time_unix_nano
     confidence = _share(get(semconv.STEP_CONFIDENCE))
-    reason = _string(get(semconv.STEP_VALIDITY_REASON))
+    given = get(semconv.STEP_VALIDITY_REASON)
+    reason = given.string_value if given is not None else ""
     prefix = semconv.LABEL_PREFIX
     labels = {
-        key[len(prefix) :]: value.string_value
+        key[len(prefix) :][:_MAX_TEXT]: value.string_value[:_MAX_TEXT]
         for key, value in attributes.items()
         if key.startswith(prefix) and value.HasField("string_value")
     }
+    if len(labels) > _MAX_LABELS:
+        labels = dict(islice(labels.items(), _MAX_LABELS))
     return {
         "trace_id": trace_id,
         "span_id": span.span_id.hex(),
-        "call_span_id": span.parent_span_id.hex() or None,
-        "run_id": (_string(get(semconv.CHAIN_ID)) or trace_id)[:_MAX_ID],
+        "call_span_id": _parent(span).hex() or None,
+        "run_id": _string(get(semconv.CHAIN_ID)) or trace_id,
         "step_index": index,
         "kind": _string(get(semconv.STEP_KIND)) or "unknown",
         "name": _string(get(semconv.STEP_NAME)),
@@ -211,13 +224,13 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
     get = attributes.get
     run_id = _string(get(semconv.CHAIN_ID))
     finish = get(semconv.FINISH_REASONS)
-    reasons = [value.string_value for value in finish.array_value.values] if finish is not None else []
+    reasons = [value.string_value for value in finish.array_value.values[:_MAX_REASONS]] if finish is not None else []
     failed = span.status.code == Status.STATUS_CODE_ERROR or semconv.ERROR_TYPE in attributes
     root = operation == "invoke_workflow"
     return CallRecord(
         span.span_id,
-        span.parent_span_id,
-        run_id[:_MAX_ID] if run_id else None,
+        _parent(span),
+        run_id,
         trace_id,
         service,
         root,
@@ -232,9 +245,9 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
 
 def service_of(attributes: Any) -> str:
     """``service.name`` of a resource's attributes, else ``unknown_service``."""
-    for attribute in attributes:
+    for attribute in attributes[:_MAX_ATTRIBUTES]:
         if attribute.key == semconv.SERVICE_NAME:
-            return attribute.value.string_value or "unknown_service"
+            return attribute.value.string_value[:_MAX_TEXT] or "unknown_service"
     return "unknown_service"
 
 
@@ -263,7 +276,10 @@ def read_spans(request: ExportTraceServiceRequest, batch: Batch) -> Iterator[int
                         chunk = chunks[key] = Chunk(trace_id, source, [])
                     last, spans, trace = trace_id, chunk.spans, trace_id.hex()
                 data = span.SerializeToString()
-                attributes = {attribute.key: attribute.value for attribute in span.attributes}
+                listed: Sequence[KeyValue] = span.attributes
+                if len(listed) > _MAX_ATTRIBUTES:
+                    listed = listed[:_MAX_ATTRIBUTES]
+                attributes = {attribute.key: attribute.value for attribute in listed}
                 step = call = None
                 index = _index(attributes.get(semconv.STEP_INDEX))
                 if index is not None:

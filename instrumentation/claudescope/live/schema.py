@@ -122,6 +122,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     try:
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
+            _check_owner(db, path)
             path.chmod(0o600)
             _prepare(db, path)
         except BaseException:
@@ -130,6 +131,14 @@ def connect(folder: Path) -> sqlite3.Connection:
     except (sqlite3.Error, OSError) as error:
         raise UsageError(f"The store {path} cannot be opened: {error}.", "Choose another folder with --data.") from None
     return db
+
+
+def _check_owner(db: sqlite3.Connection, path: Path) -> None:
+    """Raises UsageError for another program's database, before anything of it is changed."""
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != _APPLICATION_ID and (application or tables):
+        raise UsageError(f"{path} is the database of another program.", "Choose another folder with --data.")
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:

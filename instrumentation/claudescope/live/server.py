@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 import socket
+import sqlite3
 import threading
 import time
 import uuid
@@ -111,6 +112,8 @@ class LiveServer:
             """Where OTLP, API and page are."""
             self._folder.sign(self.url)
             self._db = connect(self._folder.path)
+            undo.callback(self._db.close)
+            self._stored, self._last_step = _first_look(self._db, self._folder)
             undo.pop_all()
         self._uvicorn: _Uvicorn | None = None
         self._stopping = threading.Event()
@@ -134,13 +137,11 @@ class LiveServer:
     async def _main(self, on_ready: Callable[[str], None] | None) -> None:
         loop = asyncio.get_running_loop()
         settings = self._settings
-        stored = self._db.execute("SELECT series, value FROM counters").fetchall()
-        (last_step,) = self._db.execute("SELECT coalesce(max(id), 0) FROM steps").fetchone()
         writer = Writer(self._db, loop.call_soon_threadsafe)
         reader = Reader(self._folder.path)
         hub = Hub(uuid.uuid4().hex[:12])
         heat = HeatMap()
-        counters = Counters(stored)
+        counters = Counters(self._stored)
         ingest = Ingest(writer, hub, heat, counters)
         try:
             release = version("claudescope")
@@ -166,7 +167,7 @@ class LiveServer:
         )
         grpc_port = GrpcPort(ingest, self._grpc_listener, settings.token) if self._grpc_listener is not None else None
         tasks = [
-            asyncio.create_task(_replay(reader, heat, last_step)),
+            asyncio.create_task(_replay(reader, heat, self._last_step)),
             asyncio.create_task(_tick(reader, heat, hub, ingest, writer)),
         ]
         try:
@@ -185,6 +186,19 @@ class LiveServer:
             await asyncio.to_thread(writer.close)
             self._listener.close()
             self._folder.close()
+
+
+def _first_look(db: sqlite3.Connection, folder: DataFolder) -> tuple[list[tuple[str, float]], int]:
+    """The stored counters and the latest step's id. Raises UsageError for a store that is damaged."""
+    try:
+        db.execute("SELECT max(id) FROM runs").fetchone()
+        stored = db.execute("SELECT series, value FROM counters").fetchall()
+        (last_step,) = db.execute("SELECT coalesce(max(id), 0) FROM steps").fetchone()
+    except sqlite3.Error as error:
+        raise UsageError(
+            f"The store in {folder.path} is damaged: {error}.", "Move its files away, or choose another with --data."
+        ) from None
+    return stored, last_step
 
 
 class _Uvicorn(uvicorn.Server):

@@ -17,6 +17,8 @@ __all__ = ["Hub", "TooManyClientsError"]
 
 RING: Final = 8192
 """Events kept for resume."""
+RING_BYTES: Final = 32 * 2**20
+"""Bytes of events kept: large ones push others out early."""
 MAX_CLIENTS: Final = 64
 _BURST: Final = 512
 _HEARTBEAT: Final = 15.0
@@ -30,11 +32,14 @@ class TooManyClientsError(Exception):
 class Hub:
     """Publishes events to any number of clients. Used by the event loop only."""
 
-    def __init__(self, epoch: str, ring: int = RING) -> None:
+    def __init__(self, epoch: str, ring: int = RING, ring_bytes: int = RING_BYTES) -> None:
         self._epoch = epoch
         self._size = ring
         self._ring: list[bytes] = [b""] * ring
         self._next = 0
+        self._oldest = 0
+        self._bytes = 0
+        self._max_bytes = ring_bytes
         self._wake: set[asyncio.Event] = set()
         self._closed = False
         self.lagged = 0
@@ -53,15 +58,27 @@ class Hub:
     def publish(self, event: str, data: Any) -> None:
         """Gives one event to everybody."""
         number = self._next
-        self._ring[number % self._size] = b"event: %b\nid: %b-%d\ndata: %b\n\n" % (
+        frame = b"event: %b\nid: %b-%d\ndata: %b\n\n" % (
             event.encode(),
             self._epoch.encode(),
             number,
             orjson.dumps(data),
         )
+        if number - self._oldest >= self._size:
+            self._forget()
+        self._ring[number % self._size] = frame
         self._next = number + 1
+        self._bytes += len(frame)
+        while self._bytes > self._max_bytes and self._oldest < number:
+            self._forget()
         for wake in self._wake:
             wake.set()
+
+    def _forget(self) -> None:
+        at = self._oldest % self._size
+        self._bytes -= len(self._ring[at])
+        self._ring[at] = b""
+        self._oldest += 1
 
     def close(self) -> None:
         """Ends all streams."""
@@ -94,7 +111,7 @@ class Hub:
             at, first = self._start(last_event_id)
             yield b": claudescope\nretry: 1000\n\n" + first
             while not self._closed:
-                oldest = self._next - self._size
+                oldest = self._oldest
                 if at < oldest:
                     yield self._lag(oldest - at)
                     at = max(at, oldest)

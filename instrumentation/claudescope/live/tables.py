@@ -25,6 +25,8 @@ __all__ = ["Tables"]
 _KNOWN_SPANS: Final = 32_768
 _KNOWN_RUNS: Final = 16_384
 _KNOWN_SOURCES: Final = 1024
+_MAX_KNOWN_SOURCE: Final = 16_384
+"""Bytes of a source that is remembered; a larger one is looked up each time."""
 _SIZES: Final = (512, 64, 8, 1)
 
 
@@ -176,9 +178,11 @@ class Tables:
         if number is None:
             self._db.execute("INSERT OR IGNORE INTO sources (resource, scope) VALUES (?, ?)", source)
             found = self._db.execute("SELECT id FROM sources WHERE resource = ? AND scope = ?", source).fetchone()
-            if len(self._sources) >= _KNOWN_SOURCES:
-                self._sources.clear()
-            number = self._sources[source] = int(found[0])
+            number = int(found[0])
+            if len(source.resource) + len(source.scope) <= _MAX_KNOWN_SOURCE:
+                if len(self._sources) >= _KNOWN_SOURCES:
+                    self._sources.clear()
+                self._sources[source] = number
         return number
 
     def _trim(self) -> None:
