@@ -1,4 +1,7 @@
-"""Follows the results of a message batch: each line that the app reads becomes the steps of one message."""
+"""Follows the results of a message batch: the bytes that the app reads are copied to the worker, whole lines at a time.
+
+Nothing is parsed here: the SDK reads 64 bytes at a time, and a message may be long.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,45 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from ..steps.items import BatchResult
+from ..steps.items import BatchLines
 from .call import Capture
 from .guard import guard
 
 __all__ = ["follow_results"]
 
 
-class _Lines:
-    """Stands in for a decoder's iterator."""
+class _Chunks:
+    """Stands in for the iterator over the body that a decoder reads."""
 
-    __slots__ = ("capture", "inner")
+    __slots__ = ("capture", "inner", "parts")
 
     def __init__(self, inner: Any, capture: Capture) -> None:
         self.inner = inner
         self.capture = capture
+        self.parts: list[bytes] = []
+        """Of a line that is not whole yet."""
 
-    def saw(self, line: Any) -> None:
+    def saw(self, chunk: bytes) -> None:
         try:
-            call, result = self.capture.call, line.result
-            if call is not None and result.type == "succeeded":
-                # deep copy in plain data: the app may change the message as soon as it has it
-                message = result.message.model_dump(mode="json", warnings=False)
-                self.capture.recorder.put(BatchResult(call, line.custom_id, message, time.time_ns()))
+            line_end = chunk.rfind(b"\n") + 1
+            if line_end:
+                self.parts.append(chunk[:line_end])
+                self.flush()
+                chunk = chunk[line_end:]
+            if chunk:
+                self.parts.append(chunk)
         except Exception as error:  # noqa: BLE001 - the guard
-            guard.contain("read a batch result", error)
+            guard.contain("read a batch's results", error)
 
-    def finish(self) -> None:
+    def flush(self) -> None:
+        body, self.parts = b"".join(self.parts), []
+        if body and self.capture.call is not None:
+            self.capture.put(BatchLines(self.capture.call, body, time.time_ns()))
+
+    def finish(self, whole: bool = False) -> None:
         try:
+            if whole:
+                self.flush()
             self.capture.end()
         except Exception as error:  # noqa: BLE001 - the guard
             guard.contain("end a batch's results", error)
@@ -45,7 +59,7 @@ class _Lines:
         self.finish()
 
 
-class _SyncLines(_Lines):
+class _SyncChunks(_Chunks):
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
@@ -53,15 +67,15 @@ class _SyncLines(_Lines):
 
     def __next__(self) -> Any:
         try:
-            line = next(self.inner)
-        except BaseException:
-            self.finish()
+            chunk = next(self.inner)
+        except BaseException as error:
+            self.finish(whole=isinstance(error, StopIteration))
             raise
-        self.saw(line)
-        return line
+        self.saw(chunk)
+        return chunk
 
 
-class _AsyncLines(_Lines):
+class _AsyncChunks(_Chunks):
     __slots__ = ()
 
     def __aiter__(self) -> AsyncIterator[Any]:
@@ -69,12 +83,12 @@ class _AsyncLines(_Lines):
 
     async def __anext__(self) -> Any:
         try:
-            line = await self.inner.__anext__()
-        except BaseException:
-            self.finish()
+            chunk = await self.inner.__anext__()
+        except BaseException as error:
+            self.finish(whole=isinstance(error, StopAsyncIteration))
             raise
-        self.saw(line)
-        return line
+        self.saw(chunk)
+        return chunk
 
 
 def follow_results(capture: Capture, decoder: Any) -> bool:
@@ -82,10 +96,10 @@ def follow_results(capture: Capture, decoder: Any) -> bool:
     from anthropic._decoders.jsonl import AsyncJSONLDecoder, JSONLDecoder
 
     if isinstance(decoder, JSONLDecoder):
-        lines: Any = _SyncLines(decoder._iterator, capture)
+        chunks: Any = _SyncChunks(decoder._raw_iterator, capture)
     elif isinstance(decoder, AsyncJSONLDecoder):
-        lines = _AsyncLines(decoder._iterator, capture)
+        chunks = _AsyncChunks(decoder._raw_iterator, capture)
     else:
         return False
-    vars(decoder)["_iterator"] = lines  # a cached property since 2.x, an attribute before
+    decoder._raw_iterator = chunks  # its generator looks at this when the first line is asked for
     return True

@@ -34,8 +34,8 @@ class Recorder(Protocol):
     def spotted(self) -> Span | None:
         """The innermost open call span that an instrumentation began in this context and no call has taken yet."""
 
-    def opened(self, capture: Any) -> None:
-        """Remembers a stream that is being read, to finish it at exit."""
+    def opened(self, tape: Any) -> None:
+        """Remembers the ``Tape`` of a stream that is being read, to finish it at exit."""
 
-    def closed(self, capture: Any) -> None:
+    def closed(self, tape: Any) -> None:
         """Forgets what ``opened`` remembered."""

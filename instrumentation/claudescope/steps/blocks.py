@@ -7,18 +7,18 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from .model import Block, LatencySource, Step
+from .model import SUB_STEPS_MAX, Block, LatencySource, Step
 from .segment import Piece, segment
 
-__all__ = ["SUB_STEPS_MAX", "blocks_of", "steps_of", "text_of"]
+__all__ = ["SUB_STEPS_MAX", "blocks_of", "content_of", "steps_of", "text_of"]
 
-SUB_STEPS_MAX: Final = 64
-"""Steps that the blocks of one call are cut into; a block beyond it is still one step."""
 CONSUMER_SHARE: Final = 0.2
 """Share of a step's duration above which the app's own time between reads makes it an upper bound."""
 
 _SEGMENTED: Final = ("thinking", "text")
 _TEXT_FIELDS: Final = ("text", "thinking", "content")
+_STREAMED_FIELDS: Final = {"text": "text", "thinking": "thinking", "compaction": "content"}
+"""Block type -> the field that its deltas add to."""
 
 
 def blocks_of(message: dict[str, Any], started: int, ended: int) -> list[Block]:
@@ -93,6 +93,25 @@ def steps_of(block: Block, mode: Literal["block", "segment"] | str, budget: int)
 def text_of(block: Block) -> str:
     """The whole text of a block: its steps' texts joined."""
     return _text(block)[0]
+
+
+def content_of(block: Block) -> dict[str, Any]:
+    """A block's fields with what its deltas brought, as a block that is not streamed has them.
+
+    A tool's input that is no JSON, such as one that was cut off, stays text.
+    """
+    if not block.deltas:
+        return block.fields
+    text = text_of(block)
+    if _is_tool_use(block.type):
+        if not text:
+            return block.fields
+        try:
+            return {**block.fields, "input": json.loads(text)}
+        except (ValueError, RecursionError):
+            return {**block.fields, "input": text}
+    name = _STREAMED_FIELDS.get(block.type)
+    return block.fields if name is None else {**block.fields, name: text}
 
 
 def _kind(entry: dict[str, Any]) -> str:

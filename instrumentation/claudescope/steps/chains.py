@@ -16,7 +16,7 @@ __all__ = ["Asked", "ChainBook"]
 
 
 class Asked(NamedTuple):
-    """A tool use: its chain, the span of the call that asked, when its block ended (ns since the epoch), its name."""
+    """A tool use: its chain, the span of the call that asked, when its block ended (ns since the epoch), the tool."""
 
     chain: Chain
     context: SpanContext
@@ -25,10 +25,10 @@ class Asked(NamedTuple):
 
 
 class ChainBook:
-    """The tool uses of the last hour, at most 10,000, the oldest leave first. Safe from any thread; used on the app's.
+    """The tool uses of the last hour, at most 10,000: the one that was not used for longest leaves first.
 
-    ``clock`` gives seconds and never runs backwards. An entry stays when it is claimed, since a request may be
-    sent again; a claim keeps it from the end of the queue but not beyond its hour.
+    Safe from any thread. ``clock`` gives seconds and never runs backwards. An entry stays when it is claimed, since
+    a request may be sent again; a claim counts as a use, but no entry lives beyond its hour.
     """
 
     def __init__(

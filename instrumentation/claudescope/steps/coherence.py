@@ -1,4 +1,4 @@
-"""Cuts for a long passage without structure: where its sentences hang together least (row S4-2).
+"""Cuts for a long passage without structure: where its sentences hang together least.
 
 A window is three sentences; its coherence is the mean cosine similarity of its two pairs of neighbours, over bags of
 words (character pairs in scripts without spaces). The least coherent window holds the boundary, at its weaker pair.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from opentelemetry.trace import Span
 
 from .chains import Asked
 from .model import Block, Call, Step, ToolResult
 
-__all__ = ["Barrier", "BatchResult", "BlockEnded", "CallEnded", "Item", "ManualEnded", "MessageCame", "ToolsReturned"]
+__all__ = ["Barrier", "BatchLines", "BlockEnded", "CallEnded", "Item", "ManualEnded", "MessageCame", "ToolsReturned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,11 @@ class MessageCame:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResult:
-    """One line of a batch's results: its fields, not yet plain data."""
+class BatchLines:
+    """Whole lines of a batch's results, as received: each is a JSON object with a message's id and outcome."""
 
     call: Call
-    custom_id: str
-    message: Any
+    body: bytes
     at: int
 
 
@@ -75,4 +74,4 @@ class Barrier:
     passed: Event
 
 
-Item: TypeAlias = ToolsReturned | BlockEnded | MessageCame | BatchResult | CallEnded | ManualEnded | Barrier
+Item: TypeAlias = ToolsReturned | BlockEnded | MessageCame | BatchLines | CallEnded | ManualEnded | Barrier

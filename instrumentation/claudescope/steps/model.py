@@ -9,11 +9,14 @@ import json
 import random
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from opentelemetry.trace import Span, SpanContext, TracerProvider
 
-__all__ = ["Block", "Call", "CallError", "Chain", "Delta", "Reason", "Step", "ToolResult"]
+__all__ = ["SUB_STEPS_MAX", "Block", "Call", "CallError", "Chain", "Delta", "Reason", "Step", "ToolResult"]
+
+SUB_STEPS_MAX: Final = 64
+"""Steps that the blocks of one call are cut into; a block beyond it is still one step."""
 
 LatencySource = Literal["measured", "consumer", "apportioned"]
 Incomplete = Literal["failed", "closed", "dropped", "cancelled"]
@@ -27,7 +30,7 @@ Delta = tuple[int, int, str]
 class Chain:
     """One agent run: the calls that answer each other's tool uses, or those inside ``claudescope.run``.
 
-    ``next_index``, ``confidence`` and ``steps`` are the worker's; the rest is set on the app's thread.
+    ``keep``, ``next_index`` and ``confidence`` are the worker's; the rest is set on the app's thread.
     """
 
     id: str = field(default_factory=lambda: f"{random.getrandbits(128):032x}")
@@ -40,7 +43,7 @@ class Chain:
     keep: bool = False
     next_index: int = 0
     confidence: float | None = None
-    """Product of the known step confidences so far (row S0-17)."""
+    """Product of the known step confidences so far; None while none is known."""
 
     def take_index(self) -> int:
         """The next step number."""
@@ -116,8 +119,10 @@ class Call:
     """The API's ``usage`` object as it stands at the end: token counts are never summed over events."""
     error: CallError | None = None
     stream_end: StreamEnd | None = None
-    sub_steps_left: int = 64
+    sub_steps_left: int = SUB_STEPS_MAX
     """How many more sub-steps segmentation may make of this call's blocks; the worker counts down."""
+    has_content: bool = False
+    """Whether a content block has been worked on; the worker's."""
     blocks: list[dict[str, Any]] = field(default_factory=list)
     """The response's content as far as it came; kept with content mode ``full`` only."""
 
@@ -151,16 +156,6 @@ class Reason:
         spot = "" if self.start is None else f"@{self.start}-{self.end}"
         return f"{self.check}.{self.code}{spot}"
 
-    @classmethod
-    def parse(cls, text: str) -> Reason:
-        """The reason that ``str`` spelled."""
-        name, _, spot = text.partition("@")
-        check, _, code = name.partition(".")
-        start, dash, end = spot.partition("-")
-        if dash and start.isdigit() and end.isdigit():
-            return cls(check, code, int(start), int(end))
-        return cls(check, code)
-
 
 @dataclass(slots=True)
 class Step:
@@ -169,7 +164,8 @@ class Step:
     kind: str
     started: int
     ended: int
-    latency_source: LatencySource
+    latency_source: LatencySource | None
+    """None: the step has no time at all, as in a batch's result."""
     text: str = ""
     """Thinking or text of the step; for a tool use its input as JSON, as it came."""
     name: str | None = None
