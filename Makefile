@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+OLDEST ?= python3.10
 BENCH := .venvs/bench
 
 .PHONY: help install demo compat test test-stack check format docs constraints bench-overhead bench-ingest bench-start clean
@@ -47,11 +48,14 @@ format: $(VENV)/.installed ## what the linters can mend
 docs: $(VENV)/.installed ## the generated reference tables
 	$(BIN)/python docs/generate.py
 
-constraints: ## exact versions of a fresh installation
-	rm -rf .venvs/constraints
-	$(PYTHON) -m venv .venvs/constraints
-	.venvs/constraints/bin/python -m pip install --quiet '.[dev,browser]'
-	.venvs/constraints/bin/python -m pip freeze --exclude claudescope > constraints.txt
+constraints: ## exact versions of a fresh installation, on this Python and on the oldest (OLDEST=python3.10)
+	rm -rf .venvs/newer .venvs/oldest
+	$(PYTHON) -m venv .venvs/newer
+	$(OLDEST) -m venv .venvs/oldest
+	.venvs/newer/bin/python -m pip install --quiet '.[dev,browser]'
+	.venvs/oldest/bin/python -m pip install --quiet '.[test]'
+	for venv in newer oldest; do .venvs/$$venv/bin/python -m pip freeze --exclude claudescope > .venvs/$$venv.txt; done
+	$(PYTHON) .ci/constraints.py .venvs/newer.txt .venvs/oldest.txt constraints.txt
 
 $(BENCH)/.installed: pyproject.toml bench/requirements.txt
 	$(PYTHON) -m venv $(BENCH)

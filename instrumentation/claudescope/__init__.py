@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .version import __version__
 
 if TYPE_CHECKING:
     from .capture.manual import ManualStep as step
     from .capture.manual import Run as run
     from .control import flush, instrument, on_error, on_validated, uninstrument
-    from .emit.redact import set_redactor
+    from .redact import set_redactor
 
 __all__ = [
     "__version__",
@@ -32,7 +32,7 @@ _ROOMS = {
     "on_error": ("control", "on_error"),
     "on_validated": ("control", "on_validated"),
     "run": ("capture.manual", "Run"),
-    "set_redactor": ("emit.redact", "set_redactor"),
+    "set_redactor": ("redact", "set_redactor"),
     "step": ("capture.manual", "ManualStep"),
     "uninstrument": ("control", "uninstrument"),
 }

@@ -111,7 +111,9 @@ STEP_LATENCY_SOURCE: Final = _attribute(
     "step",
     "claudescope",
     "`measured`: the app was waiting for the bytes; `consumer`: the app's own time between reads is over 20 % of the"
-    " step, so the duration is an upper bound; `apportioned`: not streamed, the call's time shared out by length.",
+    " step, so the duration is an upper bound; `apportioned`: not streamed, the call's time shared out by length."
+    " Absent on a batch's results, which have no time at all. A `tool_run` lasts from the end of the block that asked"
+    " for it until the request with its result: an upper bound, and each of several tools has the whole of that time.",
 )
 STEP_CONFIDENCE: Final = _attribute(
     "claudescope.step.confidence", "double", "step", "claudescope", "Confidence from 0 to 1; absent when unknown."
@@ -145,11 +147,7 @@ STEP_VALIDITY_CHECKS: Final = _attribute(
     "claudescope.step.validity.checks", "string[]", "step", "claudescope", "The checks that ran, sorted."
 )
 STEP_MERGED: Final = _attribute(
-    "claudescope.step.merged",
-    "int",
-    "step",
-    "claudescope",
-    "How many sub-steps beyond the cap of a call were merged into this one; absent when none were.",
+    "claudescope.step.merged", "int", "step", "claudescope", "Sub-steps beyond a call's cap that are merged in it."
 )
 STEP_INCOMPLETE: Final = _attribute(
     "claudescope.step.incomplete",
@@ -166,11 +164,7 @@ STEP_TEXT_SHA256: Final = _attribute(
     "`sha256:` and 64 hex digits of the step's text in UTF-8; with content mode `hash`.",
 )
 STEP_TEXT_LENGTH: Final = _attribute(
-    "claudescope.step.text.length",
-    "int",
-    "step",
-    "claudescope",
-    "Characters of the step's text; with content mode `hash`.",
+    "claudescope.step.text.length", "int", "step", "claudescope", "Characters of the step's text; with mode `hash`."
 )
 STEP_TEXT: Final = _attribute(
     "claudescope.step.text",
@@ -198,7 +192,12 @@ REQUEST_SHA256: Final = _attribute(
     "`sha256:` and 64 hex digits of the request body's bytes as sent.",
 )
 KEEP: Final = _attribute(
-    "claudescope.keep", "bool", "step, call", "claudescope", "True on every span of a run that sampling must keep."
+    "claudescope.keep",
+    "bool",
+    "step, call",
+    "claudescope",
+    "True once a run must be kept by sampling: on every step and call span from the one on that gave the reason; those"
+    " that ended before lack it.",
 )
 LABEL_PREFIX: Final = "claudescope.label."
 LABEL: Final = _attribute(
@@ -226,7 +225,7 @@ RETRY_COUNT: Final = _attribute(
 
 OPERATION_NAME: Final = _attribute("gen_ai.operation.name", "string", "call, run", "genai", "`chat`, `invoke_workflow`")
 PROVIDER_NAME: Final = _attribute(
-    "gen_ai.provider.name", "string", "call, step", "genai", "`anthropic`, `aws.bedrock` or `gcp.vertex_ai`"
+    "gen_ai.provider.name", "string", "call", "genai", "`anthropic`, `aws.bedrock` or `gcp.vertex_ai`"
 )
 REQUEST_MODEL: Final = _attribute("gen_ai.request.model", "string", "call, step", "genai", "Model asked for.")
 REQUEST_MAX_TOKENS: Final = _attribute("gen_ai.request.max_tokens", "int", "call", "genai", "Output limit asked for.")
@@ -271,6 +270,8 @@ REQUEST_ID: Final = _attribute(
     "anthropic.request.id", "string", "call", "anthropic", "Provider's request id, from the `request-id` header."
 )
 SERVICE_NAME: Final = _attribute("service.name", "string", "resource", "otel", "")
+SERVICE_INSTANCE_ID: Final = _attribute("service.instance.id", "string", "resource", "otel", "Random, unless given.")
+PROCESS_PID: Final = _attribute("process.pid", "int", "resource", "otel", "")
 
 EVALUATION_NAME: Final = _attribute("gen_ai.evaluation.name", "string", "event", "genai", "`confidence` or `validity`")
 EVALUATION_SCORE: Final = _attribute("gen_ai.evaluation.score.value", "double", "event", "genai", "")

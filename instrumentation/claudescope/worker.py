@@ -14,14 +14,14 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, Tracer, TracerProvider
 
-from . import __version__, semconv
+from . import semconv
 from .assess.panel import Panel
 from .capture.guard import guard
 from .capture.spotter import Spotter, spotted
@@ -33,6 +33,7 @@ from .pipeline import Pipeline
 from .settings import Settings
 from .steps.chains import ChainBook
 from .steps.items import Barrier, CallEnded, Item, ManualEnded
+from .version import __version__
 
 __all__ = ["Worker"]
 
@@ -309,11 +310,16 @@ class Worker:
         self._meters = None
         self.providers.after_fork()
         self._start()
-        # Children of multiprocessing and billiard (celery) end by os._exit, which runs no atexit handlers.
+        # Children of multiprocessing and billiard (celery) end by os._exit, which runs no atexit handlers, but their
+        # own finalizers. They forget those of the parent after the fork, so ours are registered when they have.
         for name in ("multiprocessing.util", "billiard.util"):
             util = sys.modules.get(name)
             if util is not None:
-                util.Finalize(None, self._exit, exitpriority=100)
+                finalize = util.Finalize
+                util.register_after_fork(self, lambda worker, finalize=finalize: worker._exit_with(finalize))
+
+    def _exit_with(self, finalize: Callable[..., object]) -> None:
+        finalize(None, self._exit, exitpriority=100)
 
 
 def _after_fork(reference: weakref.ReferenceType[Worker]) -> None:

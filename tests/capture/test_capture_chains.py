@@ -12,7 +12,7 @@ from opentelemetry import trace
 import claudescope
 from claudescope import control, semconv
 from claudescope.steps.chains import ChainBook
-from claudescope.testing.script import error, say, thinking, tool_use
+from claudescope.testing.script import error, say, server_tool_use, thinking, tool_use
 
 MODES = ["ours", "native"] if NATIVE else ["ours"]
 
@@ -136,6 +136,7 @@ def test_a_tool_use_that_was_forgotten_begins_a_new_run(standin, scope, client, 
     worker.book = worker.pipeline._book = ChainBook(capacity=1)
     standin.use(say(tool_use("a", {}, "toolu_1"), tool_use("b", {}, "toolu_2")), say("x"), say("y"))
     client.messages.create(**ASK)
+    scope.settle()  # the worker looks at the book too
     client.messages.create(**returning(("toolu_1", False)))
     client.messages.create(**returning(("toolu_2", False)))
     first, forgotten, known = (attribute(call, semconv.CHAIN_ID) for call in scope.calls)
@@ -199,3 +200,58 @@ def test_a_run_is_the_root_of_its_calls(standin, scope, client):
     assert {attribute(span, semconv.CHAIN_ID) for span in (root, first, second)} == {run.id}
     assert told(scope) == [(0, "text"), (1, "text")]
     assert attribute(root, semconv.WORKFLOW_NAME) == "r"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("raw", ["", "parsed", "unparsed"])
+def test_a_paused_turn_goes_on_in_the_same_run(standin, scope, client, streamed, raw):
+    """The response is sent back as the last message, twice here, without a tool's result."""
+    searches = [server_tool_use("web_search", {"query": "x"}, id=f"srvtoolu_{n}") for n in (1, 2)]
+    standin.use(
+        say("Looking.", searches[0], stop_reason="pause_turn"), say(searches[1], stop_reason="pause_turn"), say("end")
+    )
+    if raw == "unparsed" and streamed:
+        pytest.skip("of a raw stream that is never parsed nothing is seen")
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for n in (1, 2, 3):
+        ask = {**ASK, "messages": messages}
+        got = (client.messages.with_raw_response if raw else client.messages).create(**ask, stream=streamed)
+        got = got.parse() if raw == "parsed" else got
+        if streamed:
+            list(got)
+        scope.settle()
+        content = [{"type": "text", "text": "Looking."}] if n == 1 else []
+        content.append(
+            {"type": "server_tool_use", "id": f"srvtoolu_{n}", "name": "web_search", "input": {"query": "x"}}
+        )
+        messages = [*messages, {"role": "assistant", "content": content}]
+    assert told(scope) == [(0, "text"), (1, "server_tool_use"), (2, "server_tool_use"), (3, "text")]
+    calls = scope.calls
+    assert len({span.context.trace_id for span in (*calls, *scope.steps)}) == 1
+    assert [[link.context.span_id for link in call.links] for call in calls] == [
+        [],
+        [calls[0].context.span_id],
+        [calls[1].context.span_id],
+    ]
+    points = scope.ours.metric(semconv.CHAIN_STEPS.name)
+    assert [(point.count, point.sum) for point in points] == [(1, 4)], "the run ended once, with four steps"
+
+
+def test_a_paused_turn_sent_back_as_the_sdks_own_models(standin, scope, client):
+    standin.use(say(server_tool_use("web_search", {"query": "x"}), stop_reason="pause_turn"), say("end"))
+    paused = client.messages.create(**ASK)
+    client.messages.create(**{**ASK, "messages": [*ASK["messages"], {"role": "assistant", "content": paused.content}]})
+    assert told(scope) == [(0, "server_tool_use"), (1, "text")]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_server_tool_of_an_answer_that_is_over_continues_nothing(standin, scope, client, streamed):
+    """Such as a conversation that goes on, or one that is asked again with a prefilled answer."""
+    used = server_tool_use("web_search", {"query": "x"}, id="srvtoolu_1")
+    standin.use(say(used, "Found."), say("end"))
+    got = client.messages.create(**ASK, stream=streamed)
+    if streamed:
+        list(got)
+    content = [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}]
+    client.messages.create(**{**ASK, "messages": [*ASK["messages"], {"role": "assistant", "content": content}]})
+    assert len({attribute(call, semconv.CHAIN_ID) for call in scope.calls}) == 2

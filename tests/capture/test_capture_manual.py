@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 import claudescope
-from claudescope import semconv
+from claudescope import control, semconv
 from claudescope.testing.script import say
 
 
@@ -222,3 +223,53 @@ async def test_a_generator_that_is_left_in_another_task(scope):
     assert trace.get_current_span() is trace.INVALID_SPAN
     span(scope, "run_step s")
     span(scope, "invoke_workflow r")
+
+
+def test_a_step_that_is_entered_again_is_another_step(scope, monkeypatch):
+    """What the app says of the next one, or after the end, changes none that is over."""
+    worker = control.worker()
+    assert worker is not None
+    items: list[Any] = []
+    put = worker.put
+    monkeypatch.setattr(worker, "put", items.append)  # as if the worker were late
+    step = claudescope.step("s")
+    step.set_confidence(0.25)  # before it is entered: of the first
+    for number in range(3):
+        with step:
+            if number:
+                step.set_confidence(number / 4)
+            step.set_valid(number != 1, reason=f"n{number}")
+    with step:
+        pass
+    step.set_confidence(1.0)
+    monkeypatch.undo()
+    for item in items:
+        put(item)
+    scope.settle()
+    spans = [span for span in scope.ours.spans if span.name == "run_step s"]
+    names = (semconv.STEP_CONFIDENCE, semconv.STEP_VALID, semconv.STEP_VALIDITY_REASON)
+    assert [tuple(attribute(span, name) for name in names) for span in spans] == [
+        (0.25, True, None),
+        (0.25, False, "manual.n1"),
+        (0.5, True, None),
+        (None, None, None),
+    ]
+    assert all(before.end_time <= after.start_time for before, after in pairwise(spans))
+
+
+def test_a_run_that_is_entered_again_is_another_run(standin, scope):
+    client = new_client(standin.url)
+    run = claudescope.run("r", team="red")
+    ids = []
+    for _ in range(2):
+        with run:
+            ids.append(run.id)
+            client.messages.create(**ASK)
+            run.labels["team"] = "blue"  # of the next
+    client.close()
+    scope.settle()
+    roots = [span for span in scope.ours.spans if span.name == "invoke_workflow r"]
+    assert [attribute(root, semconv.CHAIN_ID) for root in roots] == ids
+    assert len(set(ids)) == 2
+    assert [attribute(call, semconv.LABEL_PREFIX + "team") for call in scope.calls] == ["red", "blue"]
+    assert [attribute(step, semconv.STEP_INDEX) for step in scope.steps] == [0, 0]

@@ -332,3 +332,98 @@ def test_an_instrumented_process_that_makes_no_call_has_no_thread_of_ours() -> N
     code = "import claudescope, threading; claudescope.instrument(); print([t.name for t in threading.enumerate()])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "['MainThread']\n"
+
+
+IN_THE_MIDDLE = {
+    "stream": "held = client.messages.create(**ASK, stream=True); next(held)",
+    "stream helper": "manager = client.messages.stream(**ASK); held = manager.__enter__(); next(iter(held))",
+    "raw stream": "held = client.messages.with_raw_response.create(**ASK, stream=True)",
+    "raw body": "manager = client.messages.with_streaming_response.create(**ASK); held = manager.__enter__()",
+    "batch": """
+made = client.messages.batches.create(requests=[{"custom_id": "a", "params": ASK}])
+client.messages.batches.retrieve(made.id)
+held = client.messages.batches.results(made.id)
+""",
+    "run and step": "held = contextlib.ExitStack(); held.enter_context(claudescope.run('r'));"
+    " held.enter_context(claudescope.step('s'))",
+}
+LEFT = """
+child = os.fork()
+if child == 0:
+    {child}
+else:
+    assert os.waitpid(child, 0)[1] == 0
+    if what == "run and step":
+        held.close()
+held = manager = None
+gc.collect()
+if child == 0:
+    assert claudescope.flush(30)
+    os._exit(0)
+"""
+CHILD = {
+    "drops it": "pass",
+    "closes it": "(getattr(held, 'close', None) or held.http_response.close)()",
+    "reads on": "list(held) if hasattr(held, '__iter__') else getattr(held, 'read', held.__class__)",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("child", CHILD)
+@pytest.mark.parametrize("what", IN_THE_MIDDLE)
+def test_21_what_is_open_when_the_app_forks_is_the_parents(standin, sink, what, child):
+    """A child inherits what is half read. Whatever it does with that, each span leaves from the parent, once."""
+    standin.use(reply_to)
+    program = (
+        f"import contextlib, gc\nwhat = {what!r}\n"
+        + textwrap.dedent(IN_THE_MIDDLE[what])
+        + LEFT.format(child=CHILD[child])
+    )
+    done = run(program, standin, sink)
+    assert (done.returncode, done.stderr) == (0, "")
+    ids = [span.span_id for span in sink.spans]
+    assert len(ids) == len(set(ids)), kinds(sink)
+    expected = {
+        "run and step": ["invoke_workflow r", "run_step s"],
+        "batch": ["batch", "batch", "batch", "batch_results"],
+    }.get(what)
+    calls = [name for name in kinds(sink) if not name.startswith("reasoning_step")]
+    if expected is None:
+        assert calls == ["chat claude-a"]
+    else:
+        assert [name.split(" claude")[0] for name in calls] == expected
+
+
+POOL = """
+import multiprocessing, os
+import anthropic, claudescope
+
+claudescope.instrument()
+
+def ask(number):
+    client = anthropic.Anthropic(max_retries=0)
+    client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "go"}])
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=ask, args=(number,)) for number in range(4)]
+    for child in children: child.start()
+    for child in children: child.join()
+"""
+
+
+def test_21_forked_children_of_multiprocessing_deliver_their_steps(tmp_path: Path, standin: StandIn) -> None:
+    """They end by os._exit, after their own finalizers and without atexit."""
+    standin.use(say("done"))
+    script = tmp_path / "pool.py"
+    script.write_text(POOL, "utf-8")
+    environment = {
+        **os.environ,
+        "ANTHROPIC_BASE_URL": standin.url,
+        "ANTHROPIC_API_KEY": "key",
+        "OTEL_TRACES_EXPORTER": "console",
+        "OTEL_METRICS_EXPORTER": "none",
+        "OTEL_LOGS_EXPORTER": "none",
+    }
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=100)
+    assert done.stdout.count('"name": "reasoning_step text"') == 4, done.stderr

@@ -10,13 +10,14 @@ from typing import Any
 
 import anthropic
 import pytest
-from call_path_functions import ASK
-from capture_kit import HAS_CYCLES, NATIVE, Scope, attribute, instrumented, new_client, seen
+from call_path_functions import ASK, settle
+from capture_kit import HAS_CYCLES, NATIVE, Scope, attribute, drive, instrumented, new_client, seen
 
 import claudescope
 from claudescope import control, semconv
 from claudescope.capture import call as capture_call
 from claudescope.capture import seam
+from claudescope.capture.call import current
 from claudescope.capture.guard import Guard, guard
 from claudescope.capture.request import provider_of
 from claudescope.capture.stream import Tape
@@ -280,3 +281,43 @@ def test_middleware(standin, scope, answers):
         assert (scope.kinds(), attribute(scope.call, semconv.HTTP_STATUS)) == ([], None)
     else:
         assert scope.kinds() == [("thinking", None), ("text", None)]
+
+
+@pytest.mark.skipif(not hasattr(anthropic.Anthropic, "with_middleware"), reason="this SDK has no middleware")
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("native", [False, True])
+def test_a_request_inside_of_a_call_that_is_not_followed_is_no_part_of_it(standin, scope, asynchronous, native):
+    """A middleware that asks something else, and is refused: the call around it knows nothing of that."""
+    standin.use(REPLY)
+    refused: list[type] = []
+    other = new_client(standin.url, asynchronous=asynchronous)
+
+    def middleware(request: Any, call_next: Any) -> Any:
+        try:
+            other.get("/v1/nothing", cast_to=object)
+        except anthropic.APIStatusError as error:
+            refused.append(type(error))
+        return call_next(request)
+
+    async def async_middleware(request: Any, call_next: Any) -> Any:
+        try:
+            await other.get("/v1/nothing", cast_to=object)
+        except anthropic.APIStatusError as error:
+            refused.append(type(error))
+        return await call_next(request)
+
+    options = scope.native_option if native else {}
+    used = async_middleware if asynchronous else middleware
+    client = new_client(standin.url, asynchronous=asynchronous, middleware=[used], **options)
+
+    async def use() -> None:
+        for thing in (client.messages.create(**ASK), client.close(), other.close()):
+            await settle(thing)
+
+    drive(asynchronous, use)
+    assert refused == [anthropic.NotFoundError]
+    call = scope.call
+    assert attribute(call, semconv.HTTP_STATUS) == 200
+    assert attribute(call, semconv.URL_FULL) == f"{standin.url}/v1/messages"
+    assert scope.kinds() == [("thinking", None), ("text", None)]
+    assert current.get() is None

@@ -5,7 +5,7 @@ import pytest
 from opentelemetry.trace import INVALID_SPAN
 
 from claudescope.emit.content import call_content, capped, request_sha256, step_content
-from claudescope.emit.redact import redact
+from claudescope.redact import redact
 from claudescope.steps.model import Call, Chain, Step
 
 KEY = "sk-" + "ant-api03-" + "aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dF"
@@ -156,3 +156,13 @@ def test_half_a_surrogate_pair_is_replaced(settings):
     call = make_call({"messages": [{"role": "user", "content": "cut \ud83d"}]})
     assert "cut ?" in call_content(call, full)["gen_ai.input.messages"]
     assert step_content(make_step("cut \ud83d 中"), full) == {"claudescope.step.text": "cut ? 中"}
+
+
+def test_deep_nesting_is_cut(settings):
+    nested = []
+    for _ in range(400):
+        nested = [{"type": "tool_result", "tool_use_id": "x", "content": nested}]
+    call = make_call({"messages": [{"role": "user", "content": nested}]})
+    shown = call_content(call, settings(content="full"))["gen_ai.input.messages"]
+    assert "[cut: nested over 64 levels]" in shown
+    assert shown.count("tool_result") == 32  # a list and an object a block: 64 / 2

@@ -310,3 +310,12 @@ def test_every_instrument_is_the_one_of_the_table(bench):
             allowed = semconv.METRICS[metric.name].attributes
             for point in metric.data.data_points:
                 assert all(re.sub(r"label\..*", "label.KEY", key) in allowed for key in point.attributes)
+
+
+def test_a_step_without_a_time_has_no_duration(bench):
+    step = make_step(valid=False, checks=["stop_reason"])
+    step.latency_source, step.confidence = None, 0.5
+    bench.step(step, make_call(operation="batch_result"))
+    assert bench.points("claudescope.step.duration") == []
+    assert [point.sum for point in bench.points("claudescope.step.confidence")] == [0.5]
+    assert bench.counts()[labels("false", "stop_reason")] == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudescope.emit.redact import FAILED, redact, set_redactor
+from claudescope.redact import FAILED, redact, set_redactor
 
 # Made up here, in pieces, so that no scanner of repositories takes them for real ones.
 LETTERS = "aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dF" * 4

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from claudescope.steps.coherence import coherence_cuts, sentence_starts
 from claudescope.steps.opaque import opaque_spans
-from claudescope.steps.segment import LONG, Piece, segment
+from claudescope.steps.segment import LONG, LONGEST, Piece, segment
 
 SENTENCE = "The pump fills the tank at a steady rate while the drain stays shut. "
 
@@ -237,6 +237,13 @@ def test_the_pieces_joined_give_the_text(text: str) -> None:
     assert len(pieces) == 1 or all(piece.end > piece.start for piece in pieces)
     for piece in pieces:
         assert piece.name is None or set(piece.name) <= set("step 0123456789-")
+
+
+def test_a_text_beyond_the_ceiling_is_one_step() -> None:
+    paragraph = SENTENCE * 3 + "\n\n"
+    text = (paragraph * (LONGEST // len(paragraph) + 1))[: LONGEST + 1]
+    assert segment(text) == [Piece(0, 1_000_001, None)]
+    assert len(segment(text[:-1])) > 1000  # exactly at the ceiling it is cut as ever
 
 
 _ADVERSARIAL = {

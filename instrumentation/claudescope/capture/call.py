@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import weakref
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from opentelemetry import context as otel_context
 from opentelemetry import propagate, trace
@@ -15,23 +17,23 @@ from opentelemetry.trace import INVALID_SPAN, Link, NonRecordingSpan, Span, Span
 from opentelemetry.util.types import AttributeValue
 
 from .. import semconv
-from ..steps.chains import Asked
-from ..steps.items import CallEnded, MessageCame, ToolsReturned
+from ..steps.chains import Asked, asking_types
+from ..steps.items import CallEnded, Item, MessageCame, ToolsReturned
 from ..steps.model import Call, CallError, Chain, StreamEnd
 from .guard import guard
 from .manual import current_run, detach
 from .raw import watch
 from .recorder import Recorder
-from .request import operation_of, provider_of, request_attributes, tool_results
+from .request import operation_of, provider_of, request_attributes, resumed_tool_uses, tool_results
 from .response import body_read, error_of, exchange_attributes, request_body
 
-if TYPE_CHECKING:
-    from .stream import Tape
-
-__all__ = ["Capture", "current"]
+__all__ = ["Capture", "Followers", "current"]
 
 current: ContextVar[Capture | None] = ContextVar("claudescope_call", default=None)
 """The call whose ``request`` is running in this context."""
+
+Followers: TypeAlias = "Mapping[str, Callable[[Capture, Any], bool]]"
+"""By operation: taps what the SDK gives to the app if it comes piece by piece, and says whether it does."""
 
 
 class Capture:
@@ -39,24 +41,27 @@ class Capture:
 
     __slots__ = (
         "asynchronous",
-        "attach",
-        "before",
         "call",
-        "came",
+        "came_at",
+        "context",
         "done",
+        "followers",
         "inner",
         "native",
         "offset",
         "options",
+        "outer_span",
+        "process",
         "recorder",
         "response",
         "tape",
         "tapped",
     )
 
-    def __init__(self, recorder: Recorder, client: Any, options: Any, asynchronous: bool) -> None:
+    def __init__(self, recorder: Recorder, client: Any, options: Any, asynchronous: bool, followers: Followers) -> None:
         """Starts to note a call. Leaves ``call`` None for a request that is none of the Messages API."""
         self.recorder = recorder
+        self.followers = followers
         self.asynchronous = asynchronous
         self.call: Call | None = None
         operation = operation_of(options.method, options.url)
@@ -64,15 +69,22 @@ class Capture:
             return
         self.done = False
         self.tapped = False
-        self.tape: weakref.ref[Tape] | None = None
+        self.process = os.getpid()
+        self.tape: weakref.ref[Any] | None = None
+        """The ``Tape`` of a stream."""
         self.response: Any = None
-        self.came: int | None = None
-        self.attach: Context | None = None
+        self.came_at: int | None = None
+        """When the whole response was there (ns)."""
+        self.context: Context | None = None
+        """What is current while ``request`` runs, and goes into ``traceparent``; None: what the app has."""
         started = time.time_ns()
         self.offset = started - time.perf_counter_ns()
         body = options.json_data
         results = tool_results(body) if operation == "chat" else ()
-        asked = recorder.book.claim(result.tool_use_id for result in results) if results else {}
+        answered = [result.tool_use_id for result in results]
+        if operation == "chat" and not answered:
+            answered = resumed_tool_uses(body)
+        asked = recorder.book.claim(answered) if answered else {}
         continued = next(reversed(asked.values())).chain if asked else None
         chain = current_run() or continued or Chain()
         base_url = client.base_url
@@ -92,14 +104,14 @@ class Capture:
             tracer_provider=own_provider,
             labels=dict(chain.labels),
         )
-        if asked:
+        if results and asked:
             returned = tuple((result, asked[result.tool_use_id]) for result in results if result.tool_use_id in asked)
             recorder.put(ToolsReturned(call, returned, started))
         active = trace.get_current_span()
         if not active.get_span_context().is_valid and chain.root is not None:
             active = NonRecordingSpan(_remote(chain.root))
-            self.attach = trace.set_span_in_context(active)
-        self.before = active
+            self.context = trace.set_span_in_context(active)
+        self.outer_span = active
         provider = recorder.real_provider(own_provider)
         self.native = (
             provider is not None and getattr(client, "_tracer", None) is not None and bool(_span_name(options))
@@ -137,7 +149,7 @@ class Capture:
         name = semconv.CALL_SPAN if call.operation == "chat" else call.operation
         span = self.recorder.tracer(call.tracer_provider).start_span(
             f"{name} {call.model}".rstrip(),
-            context=self.attach,
+            context=self.context,
             kind=SpanKind.CLIENT,
             attributes=attributes,
             links=() if previous is None else (Link(previous),),
@@ -145,7 +157,7 @@ class Capture:
         )
         call.owned = True
         self._begin(span)
-        self.attach = trace.set_span_in_context(span)
+        self.context = trace.set_span_in_context(span)
 
     def _take(self, span: Span) -> None:
         """Takes a span that the SDK or an instrumentation made: it gets what it lacks and the link of the chain."""
@@ -187,7 +199,7 @@ class Capture:
         present = {str(name).lower() for name in (*headers, *(defaults or ()))}
         carrier: dict[str, str] = {}
         try:
-            propagate.inject(carrier, self.attach)
+            propagate.inject(carrier, self.context)
         except Exception as error:  # noqa: BLE001 - a propagator of the app's; the call goes on, and is followed
             guard.note("add the trace context to a request", error)
         added = {name: value for name, value in carrier.items() if name.lower() not in present}
@@ -213,7 +225,7 @@ class Capture:
 
     def enter(self) -> tuple[Token[Capture | None], Token[Context] | None]:
         """Makes the call's span current while ``request`` runs."""
-        return current.set(self), None if self.attach is None else otel_context.attach(self.attach)
+        return current.set(self), None if self.context is None else otel_context.attach(self.context)
 
     def leave(self, tokens: tuple[Token[Capture | None], Token[Context] | None]) -> None:
         """Undoes ``enter``."""
@@ -223,7 +235,7 @@ class Capture:
             current.reset(tokens[0])
 
     def responded(self, response: Any) -> None:
-        """A response came, while the native span, if any, is current and open."""
+        """A response came, or a refusal after the last retry, while the native span, if any, is current and open."""
         call = self._known()
         self.response = response
         request = getattr(response, "_request", None)
@@ -231,7 +243,7 @@ class Capture:
             # The spotter has seen no native span begin: it was sampled out, its provider has no processors, or the SDK
             # made none after all.
             span = trace.get_current_span()
-            if span is not self.before:
+            if span is not self.outer_span:
                 self._take(span)
             else:
                 self._own_span(None)
@@ -239,7 +251,7 @@ class Capture:
         if request is not None:
             call.request = request_body(request)
         if body_read(response) is not None:
-            self.came = time.time_ns()  # before it is parsed: the native span may end earlier than that
+            self.came_at = time.time_ns()  # before it is parsed: the native span may end earlier than that
 
     def parsed(self, value: Any) -> Any:
         """The SDK's ``post_parser``: sees a stream before the app does, and passes on what it is given."""
@@ -250,21 +262,18 @@ class Capture:
         return self.inner(value) if callable(self.inner) else value
 
     def _parsed(self, value: Any) -> None:
-        from .batch import follow_results
-        from .stream import follow_stream
-
         call = self._known()
         if call.operation == "chat":
+            asking = asking_types(getattr(value, "stop_reason", None))
             for block in getattr(value, "content", None) or ():
-                if getattr(block, "type", None) == "tool_use":
+                if getattr(block, "type", None) in asking:
                     ended = call.ended or time.time_ns()
                     self.recorder.book.register(block.id, Asked(call.chain, call.context, ended, block.name))
-        if call.operation == "batch_results":
-            self.tapped = follow_results(self, value)
         if self.done:
             return  # a raw response, parsed after it was read
-        if call.operation == "chat":
-            self.tapped = follow_stream(self, value)
+        follow = self.followers.get(call.operation)
+        if follow is not None:
+            self.tapped = follow(self, value)
         if not self.tapped and self.response is not None and (body := body_read(self.response)) is not None:
             self.message(body)
 
@@ -286,9 +295,9 @@ class Capture:
     def message(self, body: bytes) -> None:
         """The whole body is here."""
         call = self._known()
-        now = self.came or time.time_ns()
+        now = self.came_at or time.time_ns()
         if call.operation == "chat":
-            self.recorder.put(MessageCame(call, body, call.started, now))
+            self.put(MessageCame(call, body, call.started, now))
         self.end(ended=now)
 
     def raw_over(self, response: Any, error: BaseException | None) -> None:
@@ -305,10 +314,6 @@ class Capture:
             self.message(body)
         else:
             self.end(error=None if error is None else error_of(error))
-
-    def refused(self, response: Any) -> None:
-        """The final response has an error status; the native span is still open."""
-        self.responded(response)
 
     def failed(self, error: BaseException) -> None:
         """``request`` raised ``error``."""
@@ -331,6 +336,11 @@ class Capture:
         else:
             self.end(error=call.error)
 
+    def put(self, item: Item) -> None:
+        """Hands an item to the worker, but not in a fork of the process that made the call: there it is not ours."""
+        if self.process == os.getpid():
+            self.recorder.put(item)
+
     def end(
         self, error: CallError | None = None, stream_end: StreamEnd | None = None, ended: int | None = None
     ) -> None:
@@ -342,7 +352,7 @@ class Capture:
         call.ended = ended or time.time_ns()
         call.error = error or call.error
         call.stream_end = stream_end
-        self.recorder.put(CallEnded(call))
+        self.put(CallEnded(call))
 
 
 def _open_telemetry(client: Any) -> dict[str, Any]:

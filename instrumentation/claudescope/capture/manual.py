@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import re
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode
 
 from .. import semconv
+from ..redact import redact, redact_label
 from ..steps.items import ManualEnded
 from ..steps.model import Call, Chain, Reason, Step
 from .guard import guard
@@ -105,6 +107,7 @@ class Run(_Scope):
         self.labels = {key: str(value) for key, value in labels.items()}
         self._span: Span = INVALID_SPAN
         self._tokens: tuple[Token[Chain | None], Token[Context]] | None = None
+        self._process = 0
         self.id = ""
         """The chain's id, once the run is open."""
 
@@ -114,17 +117,19 @@ class Run(_Scope):
     def _enter(self) -> None:
         if _recorder is None:
             return
-        chain = Chain(name=self.name, labels=self.labels)
+        name = redact_label("", self.name)
+        chain = Chain(name=name, labels={key: redact_label(key, value) for key, value in self.labels.items()})
         self.id = chain.id
+        self._process = os.getpid()
         attributes: dict[str, Any] = {
             semconv.OPERATION_NAME: semconv.RUN_SPAN,
-            semconv.WORKFLOW_NAME: self.name,
+            semconv.WORKFLOW_NAME: name,
             semconv.CHAIN_ID: chain.id,
-            semconv.CHAIN_NAME: self.name,
+            semconv.CHAIN_NAME: name,
         }
-        attributes.update({semconv.LABEL_PREFIX + key: value for key, value in self.labels.items()})
+        attributes.update({semconv.LABEL_PREFIX + key: value for key, value in chain.labels.items()})
         self._span = _recorder.tracer(None).start_span(
-            f"{semconv.RUN_SPAN} {self.name}", kind=SpanKind.INTERNAL, attributes=attributes
+            f"{semconv.RUN_SPAN} {name}", kind=SpanKind.INTERNAL, attributes=attributes
         )
         chain.root = self._span.get_span_context()
         self._tokens = (_run.set(chain), otel_context.attach(trace.set_span_in_context(self._span)))
@@ -134,6 +139,8 @@ class Run(_Scope):
             return
         _leave(_run, self._tokens)
         self._tokens = None
+        if self._process != os.getpid():
+            return  # left in a fork: the span is the parent's to end
         if isinstance(error, Exception):
             self._span.set_status(StatusCode.ERROR)
             self._span.set_attribute(semconv.ERROR_TYPE, type(error).__name__)
@@ -141,17 +148,25 @@ class Run(_Scope):
 
 
 class ManualStep(_Scope):
-    """One step of the app's own: it takes the next number of the chain and may be given its verdicts."""
+    """One step of the app's own: it takes the next number of the chain and may be given its verdicts.
+
+    It may be entered again once it was left: each time is a step with verdicts of its own.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._step = Step("manual", 0, 0, "measured", name=name, last=True)
+        self._step = self._blank()
+        self._process = 0
         self._span: Span = INVALID_SPAN
         self._chain: Chain | None = None
         self._token: Token[Context] | None = None
 
     def _again(self) -> ManualStep:
         return ManualStep(self.name)
+
+    @staticmethod
+    def _blank() -> Step:
+        return Step("manual", 0, 0, "measured", last=True)
 
     def set_confidence(self, value: float) -> None:
         """How sure the app is of this step, from 0 to 1. Raises ValueError for another number."""
@@ -165,16 +180,18 @@ class ManualStep(_Scope):
         """Whether the step is right; ``reason`` becomes the code of the verdict and leaves the process."""
         self._step.valid = bool(valid)
         self._step.checks = ["manual"]
-        code = re.sub(r"[^\w.-]+", "_", reason).strip("_")[:120] or "unspecified"
+        code = re.sub(r"[^\w.-]+", "_", redact(reason)).strip("_")[:120] or "unspecified"
         self._step.reasons = [] if valid else [Reason("manual", code)]
 
     def _enter(self) -> None:
         if _recorder is None:
             return
         self._chain = current_run() or Chain()
+        self._process = os.getpid()
+        self._step.name = name = redact_label("", self.name)
         self._step.started = time.time_ns()
         self._span = _recorder.tracer(None).start_span(
-            f"{semconv.MANUAL_STEP_SPAN} {self.name}", kind=SpanKind.INTERNAL, start_time=self._step.started
+            f"{semconv.MANUAL_STEP_SPAN} {name}", kind=SpanKind.INTERNAL, start_time=self._step.started
         )
         self._token = otel_context.attach(trace.set_span_in_context(self._span))
 
@@ -183,19 +200,22 @@ class ManualStep(_Scope):
             return
         token, self._token = self._token, None
         detach(token)
-        self._step.ended = time.time_ns()
+        step, self._step = self._step, self._blank()  # the next time is another step: this one is the worker's now
+        if self._process != os.getpid():
+            return  # left in a fork: the step is the parent's to end
+        step.ended = time.time_ns()
         if isinstance(error, Exception):
-            self._step.error_type = type(error).__name__
-            if self._step.valid is None:
-                self._step.valid = False
-                self._step.checks = ["exception"]
-                self._step.reasons = [Reason("exception", self._step.error_type)]
-        call = Call(self._chain, self._step.started, self._span, owned=False, operation="step", provider="")
+            step.error_type = type(error).__name__
+            if step.valid is None:
+                step.valid = False
+                step.checks = ["exception"]
+                step.reasons = [Reason("exception", step.error_type)]
+        call = Call(self._chain, step.started, self._span, owned=False, operation="step", provider="")
         call.labels = dict(self._chain.labels)
         if _recorder is None:
             self._span.end()  # uninstrumented meanwhile
         else:
-            _recorder.put(ManualEnded(call, self._step, self._span))
+            _recorder.put(ManualEnded(call, step, self._span))
 
 
 def detach(token: Token[Context]) -> None:

@@ -14,8 +14,9 @@ from opentelemetry.util.types import AttributeValue
 from .. import semconv
 from ..steps.model import ToolResult
 
-__all__ = ["operation_of", "provider_of", "request_attributes", "tool_results"]
+__all__ = ["operation_of", "provider_of", "request_attributes", "resumed_tool_uses", "tool_results"]
 
+_SERVER_TOOL_USES: Final = ("server_tool_use", "mcp_tool_use")
 _PROVIDERS: Final = {"bedrock": "aws.bedrock", "vertex": "gcp.vertex_ai"}
 
 _PARAMETERS: Final[dict[str, tuple[str, tuple[type, ...], type]]] = {
@@ -73,19 +74,36 @@ def request_attributes(body: Any) -> dict[str, AttributeValue]:
 
 def tool_results(body: Any) -> tuple[ToolResult, ...]:
     """The tool results in the last message of a request's body, in order."""
-    if not isinstance(body, dict):
-        return ()
-    messages = body.get("messages")
-    if not isinstance(messages, (list, tuple)) or not messages:
-        return ()
-    last = messages[-1]
-    content = last.get("content") if isinstance(last, dict) else getattr(last, "content", None)
-    if not isinstance(content, (list, tuple)):
-        return ()
     found = []
-    for block in content:
+    for block in _last_message(body)[1]:
         if isinstance(block, dict) and block.get("type") == "tool_result":
             tool_use_id = block.get("tool_use_id")
             if isinstance(tool_use_id, str):
                 found.append(ToolResult(tool_use_id, block.get("is_error") is True))
     return tuple(found)
+
+
+def resumed_tool_uses(body: Any) -> list[str]:
+    """Ids of the uses of server tools in a last message that is the model's own: the paused turn that goes on."""
+    role, content = _last_message(body)
+    if role != "assistant":
+        return []
+    found = []
+    for block in content:
+        if _field(block, "type") in _SERVER_TOOL_USES and isinstance(tool_use_id := _field(block, "id"), str):
+            found.append(tool_use_id)
+    return found
+
+
+def _last_message(body: Any) -> tuple[Any, list[Any] | tuple[Any, ...]]:
+    """Role and content blocks of a request's last message."""
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, (list, tuple)) or not messages:
+        return None, ()
+    content = _field(messages[-1], "content")
+    return _field(messages[-1], "role"), content if isinstance(content, (list, tuple)) else ()
+
+
+def _field(value: Any, name: str) -> Any:
+    """A field of what may be a plain object or one of the SDK's models."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)

@@ -7,19 +7,23 @@ refusal. The private ones are probed at start: what an SDK lacks costs attribute
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from .call import Capture, current
+from .batch import follow_results
+from .call import Capture, Followers, current
 from .guard import guard
 from .recorder import Recorder
+from .stream import follow_stream
 
 __all__ = ["Seam", "probe"]
 
 logger = logging.getLogger("claudescope")
 
+_FOLLOWERS: Final[Followers] = {"chat": follow_stream, "batch_results": follow_results}
 _WANTED: Final = (
     ("SyncAPIClient", "request"),
     ("AsyncAPIClient", "request"),
@@ -92,7 +96,7 @@ class Seam:
             return None  # removed, but somebody's wrapper around ours stays
         try:
             options = keywords.get("options") or arguments[1]
-            capture = Capture(self.recorder, client, options, asynchronous)
+            capture = Capture(self.recorder, client, options, asynchronous, _FOLLOWERS)
             if capture.call is None:
                 return None
             if "options" in keywords:
@@ -107,7 +111,8 @@ class Seam:
         def request(client: Any, *arguments: Any, **keywords: Any) -> Any:
             begun = self._begin(client, arguments, keywords, False) if self.active else None
             if begun is None:
-                return original(client, *arguments, **keywords)
+                with _in_no_call():
+                    return original(client, *arguments, **keywords)
             capture, arguments, keywords = begun
             tokens = capture.enter()
             try:
@@ -127,7 +132,8 @@ class Seam:
         async def request(client: Any, *arguments: Any, **keywords: Any) -> Any:
             begun = self._begin(client, arguments, keywords, True) if self.active else None
             if begun is None:
-                return await original(client, *arguments, **keywords)
+                with _in_no_call():
+                    return await original(client, *arguments, **keywords)
             capture, arguments, keywords = begun
             tokens = capture.enter()
             try:
@@ -141,6 +147,20 @@ class Seam:
             return result
 
         return request
+
+
+@contextlib.contextmanager
+def _in_no_call() -> Iterator[None]:
+    """For a request that is not followed, inside of one that is, such as a middleware's: it is no part of that call."""
+    if current.get() is None:
+        yield
+        return
+    token = current.set(None)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # a coroutine that was thrown away is closed in another context
+            current.reset(token)
 
 
 def _tell(what: str, method: Callable[[Any], None], value: Any) -> None:
@@ -173,7 +193,7 @@ def _make_status_error(original: Callable[..., Any]) -> Callable[..., Any]:
     def make_status_error_from_response(client: Any, response: Any, *arguments: Any, **keywords: Any) -> Any:
         capture = current.get()
         if capture is not None:
-            _tell("note a refusal", capture.refused, response)
+            _tell("note a refusal", capture.responded, response)
         return original(client, response, *arguments, **keywords)
 
     return make_status_error_from_response

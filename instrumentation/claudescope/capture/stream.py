@@ -11,9 +11,9 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
-from ..steps.chains import Asked
+from ..steps.chains import Asked, asking_types
 from ..steps.items import BlockEnded
-from ..steps.model import Block, CallError, Incomplete, StreamEnd
+from ..steps.model import Block, Call, CallError, Incomplete, StreamEnd
 from .call import Capture
 from .guard import guard
 from .response import error_of
@@ -39,7 +39,7 @@ _now = time.perf_counter_ns
 class Tape:
     """What one stream has given so far. Times are of ``perf_counter_ns``."""
 
-    __slots__ = ("__weakref__", "blocks", "capture", "done", "generator", "last", "open", "over", "stopped")
+    __slots__ = ("__weakref__", "blocks", "capture", "done", "generator", "last", "open", "over", "stopped", "tools")
 
     def __init__(self, capture: Capture, generator: Any) -> None:
         self.capture = capture
@@ -48,6 +48,8 @@ class Tape:
         self.over: Block | None = None
         """A finished block that waits to know whether it is the last."""
         self.blocks: dict[int, Block] = {}
+        self.tools: list[tuple[Block, int]] = []
+        """Uses of the server's tools and when they ended: they matter when the response is paused."""
         self.done = False
         self.stopped = False
         self.last = 0
@@ -97,24 +99,34 @@ class Tape:
                 stopped.ended = came
                 self.over = stopped
                 if stopped.type == "tool_use":
-                    asked = Asked(call.chain, call.context, came + self.capture.offset, stopped.fields["name"])
-                    self.capture.recorder.book.register(stopped.fields["id"], asked)
+                    self._register(call, stopped, came)
+                elif stopped.type.endswith("tool_use"):
+                    self.tools.append((stopped, came))
             self.open = None
         elif kind == "message_delta":
             call.stop_reason = event.delta.stop_reason
             call.usage.update({key: value for key, value in _fields(event.usage).items() if value is not None})
             if self.over is not None:
                 self.over.stop_reason = call.stop_reason
+            asking = asking_types(call.stop_reason)
+            for block, ended in self.tools:
+                if block.type in asking:
+                    self._register(call, block, ended)
             self._flush()
         elif kind == "message_stop":
             self.stopped = True
             self.finish("completed")
 
+    def _register(self, call: Call, block: Block, ended: int) -> None:
+        # not ``block.ended``: the block is the worker's by now
+        asked = Asked(call.chain, call.context, ended + self.capture.offset, block.fields["name"])
+        self.capture.recorder.book.register(block.fields["id"], asked)
+
     def _flush(self) -> None:
         call, block = self.capture.call, self.over
         if call is not None and block is not None:
             self.over = None
-            self.capture.recorder.put(BlockEnded(call, block, self.capture.offset))
+            self.capture.put(BlockEnded(call, block, self.capture.offset))
 
     def response_closed(self) -> None:
         """The response was closed: by the app, or by the SDK's generator as it ends, whose end tells more."""
@@ -147,7 +159,7 @@ class Tape:
             call.chunks += len(block.deltas)
             block.ended = ended if how == "failed" else max(block.started, self.last)
             block.incomplete = _ENDS[how]
-            self.capture.recorder.put(BlockEnded(call, block, self.capture.offset))
+            self.capture.put(BlockEnded(call, block, self.capture.offset))
         self.blocks.clear()
         self.capture.end(error=failure, stream_end=how, ended=ended + self.capture.offset)
 

@@ -35,10 +35,14 @@ class Companion:
             start_new_session=True,
         )
 
-    def stop(self, timeout: float = 10.0) -> int:
-        """Lets it end, kills it after ``timeout`` seconds, and gives its exit code. May be called again."""
+    def let_go(self) -> None:
+        """Lets it end when it likes to; it is not waited for."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+    def stop(self, timeout: float = 10.0) -> int:
+        """Lets it end, kills it after ``timeout`` seconds, and gives its exit code. May be called again."""
+        self.let_go()
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 __all__ = ["NOT_EXECUTABLE", "NOT_FOUND", "Ended", "locate", "run_process", "wait_for_interrupt"]
@@ -107,15 +107,17 @@ def _in_foreground() -> bool:
         os.close(terminal)
 
 
-def wait_for_interrupt() -> None:
-    """Returns at Ctrl-C, or when we are told to end."""
+def wait_for_interrupt(ready: Callable[[], object]) -> None:
+    """Calls ``ready``, and returns at Ctrl-C or when we are told to end: also when that comes right after ``ready``."""
     ends = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
     if not hasattr(signal, "pthread_sigmask"):
         with contextlib.suppress(KeyboardInterrupt):
+            ready()
             threading.Event().wait()
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
+        ready()
         signal.sigwait(ends)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

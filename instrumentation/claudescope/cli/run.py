@@ -17,6 +17,7 @@ from ..errors import UsageError
 from ..settings import Settings
 from .flags import add_server_flags, add_setting, load_settings
 from .launch import armed_environment, check_python, interpreter_of, isolation_of
+from .locks import Users, one_at_a_time
 from .process import NOT_EXECUTABLE, NOT_FOUND, Ended, locate, run_process, wait_for_interrupt
 from .server import ServerProcess, base_url, choose_ports, running_server
 
@@ -67,19 +68,18 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.service:
         extra["OTEL_SERVICE_NAME"] = arguments.service
     _check(file, command, armed_environment(os.environ, None))
-    endpoint, server = _find_server(settings, start=not arguments.no_server)
+    users = Users(settings)
+    endpoint, server = _find_server(settings, users, start=not arguments.no_server)
     try:
         if arguments.open and endpoint is not None:
             webbrowser.open(f"{endpoint}/?token={quote(settings.token, safe='')}" if settings.token else endpoint)
         ended = _run(file, command, armed_environment(os.environ, endpoint, settings.token, extra))
         keep = sys.stderr.isatty() if arguments.keep is None else arguments.keep
         if server is not None and keep and not ended.told_to_end:
-            _say(f"{command[0]} ended with {ended.code}; {endpoint} stays until Ctrl-C.")
-            wait_for_interrupt()
+            wait_for_interrupt(lambda: _say(f"{command[0]} ended with {ended.code}; {endpoint} stays until Ctrl-C."))
         return ended.code
     finally:
-        if server is not None:
-            server.stop()
+        _leave(settings, users, server)
 
 
 def _say(sentence: str) -> None:
@@ -106,7 +106,7 @@ def _check(file: str, command: list[str], environment: dict[str, str]) -> None:
         _say(f"python -{flag} keeps claudescope out: leave it out, or call claudescope.instrument() in the app.")
 
 
-def _find_server(settings: Settings, start: bool) -> tuple[str | None, ServerProcess | None]:
+def _find_server(settings: Settings, users: Users, start: bool) -> tuple[str | None, ServerProcess | None]:
     """The endpoint to give to the command (None: it has one), and the server, if it is ours to end."""
     for variable in _ENDPOINTS:
         if named := os.environ.get(variable):
@@ -116,16 +116,31 @@ def _find_server(settings: Settings, start: bool) -> tuple[str | None, ServerPro
     if not start:
         _say(f"sends to {expected}; no server is started.")
         return expected, None
-    if running := running_server(settings):
-        _say(f"{running} (already running)")
-        return running, None
-    ports = choose_ports(settings)
-    server = ServerProcess(settings, ports, settings.data, os.environ)
-    try:
-        endpoint = server.wait_ready()
-    except BaseException:
-        server.stop()
-        raise
+    with one_at_a_time(settings):
+        users.join()  # before we look: what we find stays
+        if running := running_server(settings):
+            _say(f"{running} (already running)")
+            return running, None
+        ports = choose_ports(settings)
+        server = ServerProcess(settings, ports, settings.data, os.environ)
+        try:
+            endpoint = server.wait_ready()
+        except BaseException:
+            users.leave()
+            server.stop()
+            raise
     taken = settings.port not in (0, ports[0])
     _say(endpoint + (f" (something else has port {settings.port})" if taken else ""))
     return endpoint, server
+
+
+def _leave(settings: Settings, users: Users, server: ServerProcess | None) -> None:
+    if server is None:
+        users.leave()
+        return
+    with one_at_a_time(settings):  # nobody finds a server that is about to end
+        if users.leave():
+            _say("the server stays until the other commands that use it have ended.")
+            server.let_go()
+        else:
+            server.stop()

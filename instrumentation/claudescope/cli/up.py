@@ -12,7 +12,9 @@ import signal
 import sys
 import threading
 
+from ..settings import Settings
 from .flags import add_server_flags, load_settings
+from .locks import Users
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
 
@@ -34,7 +36,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from ..live.server import serve
 
     if arguments.supervised:
-        threading.Thread(target=_end_with_parent, name="claudescope-parent", daemon=True).start()
+        threading.Thread(target=_end_with_users, args=(settings,), name="claudescope-parent", daemon=True).start()
+    else:
+        users = Users(settings)
+        users.join()  # waits for a server that is ending
+        users.leave()
     return serve(settings, open_browser=arguments.open, on_ready=_announce_bare if arguments.supervised else _announce)
 
 
@@ -47,8 +53,15 @@ def _announce_bare(url: str) -> None:
     sys.stdout.flush()
 
 
-def _end_with_parent() -> None:
+def _end_with_users(settings: Settings) -> None:
     # The parent holds the other end of our standard input: it closes when the parent ends, however it ends.
     while os.read(0, 4096):
         pass
+    users = Users(settings)
+    if not users.shut_out(wait=False):
+        # Others use us still. Who reads what the parent wrote is not to wait for them.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed, and the number may be a file's now
+            os.dup2(nowhere, stream.fileno())
+        users.shut_out(wait=True)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .. import semconv
+from ..redact import redact, redact_value
 from ..settings import Settings
 from ..steps.model import Call, Step
-from .redact import redact, redact_value
 
 __all__ = ["Value", "call_content", "capped", "request_sha256", "step_content"]
 
 Value = str | int
 
+_DEEPEST: Final = 64
+"""Levels of a tool's input or result that are shown."""
 _MARGIN: Final = 8192
 """Characters beyond the cap that are redacted with the rest, so that no secret is cut in two before it is found."""
 
@@ -141,15 +143,17 @@ def _part(block: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return {"type": kind or "unknown"}  # redacted thinking and what comes next: nothing of it is readable
 
 
-def _trimmed(value: object, limit: int, name: str = "") -> object:
+def _trimmed(value: object, limit: int, name: str = "", depth: int = 0) -> object:
     """A JSON value with its texts redacted and capped and its binary data left out."""
     if isinstance(value, str):
         whole = redact_value(name, value)  # a secret is often told by the name beside it
         return whole if whole == "[redacted:secret]" else capped(value, limit)
+    if depth >= _DEEPEST and isinstance(value, (Mapping, list)):
+        return f"[cut: nested over {_DEEPEST} levels]"
     if isinstance(value, Mapping):
         if value.get("type") == "base64" and "data" in value:
             return {key: item for key, item in value.items() if key != "data"}
-        return {str(key): _trimmed(item, limit, str(key)) for key, item in value.items()}
+        return {str(key): _trimmed(item, limit, str(key), depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_trimmed(item, limit) for item in value]
+        return [_trimmed(item, limit, "", depth + 1) for item in value]
     return value

@@ -32,7 +32,7 @@ from ..settings import Settings
 from .endpoint import Endpoint, Signal, resolve
 from .otel_env import exporter_name
 from .sender import Kind, OnDrop, Sender
-from .transport import open_transport
+from .transport import HttpTransport, Transport
 
 __all__ = [
     "LARGEST_REQUEST",
@@ -53,6 +53,15 @@ LARGEST_REQUEST: Final = 2 << 20
 _KINDS: Final[dict[Signal, Kind]] = {"traces": "span", "logs": "log", "metrics": "metric"}
 
 
+def _open_transport(endpoint: Endpoint) -> Transport:
+    """The transport that the endpoint's protocol asks for. gRPC is imported only here and only when it is asked for."""
+    if endpoint.protocol == "grpc":
+        from .grpc_transport import GrpcTransport
+
+        return GrpcTransport(endpoint)
+    return HttpTransport(endpoint)
+
+
 class _Otlp:
     """What the three exporters share: endpoint, sender, and the honest answers about them."""
 
@@ -60,7 +69,7 @@ class _Otlp:
         self.endpoint: Final = endpoint
         self._exit_wait = settings.exit_wait
         self.sender: Final = Sender(
-            open_transport(endpoint),
+            _open_transport(endpoint),
             _KINDS[endpoint.signal],
             endpoint.address,
             buffer=settings.export_buffer,

@@ -80,12 +80,12 @@ class Meters:
         """Records a finished, assessed step. ``context`` holds the step's span, for the exemplar."""
         context = context if exemplar else NO_EXEMPLAR
         series = self._known(step, call)
-        seconds = step.seconds
-        attributes = series.duration.get(step.latency_source)
-        if attributes is None:
-            attributes = {**series.base, semconv.STEP_LATENCY_SOURCE: step.latency_source}
-            series.duration[step.latency_source] = attributes
-        self._duration.record(seconds, attributes, context)
+        source = step.latency_source
+        if source is not None:
+            attributes = series.duration.get(source)
+            if attributes is None:
+                attributes = series.duration[source] = {**series.base, semconv.STEP_LATENCY_SOURCE: source}
+            self._duration.record(step.seconds, attributes, context)
         if step.confidence is not None:
             self._confidence.record(step.confidence, series.base, context)
         if step.valid is False:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from opentelemetry import trace
-from opentelemetry._logs import SeverityNumber
+from opentelemetry._logs import Logger, LoggerProvider, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
-from .. import semconv
+from .. import __version__, semconv
 from ..settings import Settings
 from ..steps.model import Call, Step
 from .content import call_content, request_sha256, step_content
+from .metrics import NO_EXEMPLAR, input_tokens
 from .providers import Providers
 
 __all__ = ["SpanWriter"]
-
-NO_EXEMPLAR: Final = trace.set_span_in_context(INVALID_SPAN)
-"""A context that offers no exemplar; an empty ``Context()`` is falsy, so the SDK would take the ambient one."""
 
 
 class SpanWriter:
@@ -28,16 +24,30 @@ class SpanWriter:
     def __init__(self, settings: Settings, providers: Providers) -> None:
         self._settings = settings
         self._providers = providers
+        # Of the provider asked last, which is nearly always the next one too; not every provider can be a key.
+        self._tracer: tuple[TracerProvider, Tracer] | None = None
+        self._logger: tuple[LoggerProvider, Logger] | None = None
 
-    def step(self, step: Step, call: Call, parent: Context | None = None) -> Context:
+    def _tracer_of(self, call: Call) -> Tracer:
+        provider = self._providers.tracer_provider(call.tracer_provider)
+        if self._tracer is None or self._tracer[0] is not provider:
+            self._tracer = provider, provider.get_tracer(semconv.SCOPE, __version__)
+        return self._tracer[1]
+
+    def _logger_now(self) -> Logger:
+        provider = self._providers.logger_provider()
+        if self._logger is None or self._logger[0] is not provider:
+            self._logger = provider, provider.get_logger(semconv.SCOPE, __version__)
+        return self._logger[1]
+
+    def step(self, step: Step, call: Call) -> Context:
         """Emits a step's span, if its call is sampled; gives the context to record its metrics in."""
         under = call.context
-        if parent is None and not under.trace_flags.sampled:
+        if not under.trace_flags.sampled:
             return NO_EXEMPLAR
-        tracer = self._providers.tracer_provider(call.tracer_provider).get_tracer(semconv.SCOPE)
-        span = tracer.start_span(
+        span = self._tracer_of(call).start_span(
             f"{semconv.STEP_SPAN} {step.kind}",
-            context=parent or trace.set_span_in_context(NonRecordingSpan(under)),
+            context=trace.set_span_in_context(NonRecordingSpan(under)),
             kind=SpanKind.INTERNAL,
             attributes=self.step_attributes(step, call),
             start_time=step.started,
@@ -61,10 +71,10 @@ class SpanWriter:
         attributes: dict[str, AttributeValue] = {
             semconv.STEP_INDEX: step.index,
             semconv.STEP_KIND: step.kind,
-            semconv.STEP_LATENCY_SOURCE: step.latency_source,
             semconv.CHAIN_ID: chain.id,
         }
         optional: tuple[tuple[str, AttributeValue | None], ...] = (
+            (semconv.STEP_LATENCY_SOURCE, step.latency_source),
             (semconv.REQUEST_MODEL, call.model or None),
             (semconv.STEP_NAME, step.name),
             (semconv.TOOL_NAME, step.tool_name),
@@ -151,7 +161,7 @@ class SpanWriter:
         error = step.error_type if step is not None else call.error.type if call.error is not None else None
         if error is not None:
             attributes[semconv.ERROR_TYPE] = error
-        self._providers.logger_provider().get_logger(semconv.SCOPE).emit(
+        self._logger_now().emit(
             timestamp=at,
             context=context,
             severity_number=SeverityNumber.WARN if label == "fail" else SeverityNumber.INFO,
@@ -175,17 +185,15 @@ def _response_attributes(call: Call) -> dict[str, AttributeValue]:
     if call.first_chunk is not None:
         attributes[semconv.TIME_TO_FIRST_CHUNK] = (call.first_chunk - call.started) / 1e9
     usage = call.usage
-    read, created = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
-    if isinstance(usage.get("input_tokens"), int):
-        attributes[semconv.USAGE_INPUT] = usage["input_tokens"] + (read or 0) + (created or 0)
     details = usage.get("output_tokens_details")
     thinking = (
         details.get("thinking_tokens") if isinstance(details, dict) else getattr(details, "thinking_tokens", None)
     )
     for name, value in (
+        (semconv.USAGE_INPUT, input_tokens(usage)),
         (semconv.USAGE_OUTPUT, usage.get("output_tokens")),
-        (semconv.USAGE_CACHE_READ, read),
-        (semconv.USAGE_CACHE_CREATION, created),
+        (semconv.USAGE_CACHE_READ, usage.get("cache_read_input_tokens")),
+        (semconv.USAGE_CACHE_CREATION, usage.get("cache_creation_input_tokens")),
         (semconv.USAGE_REASONING, thinking),
     ):
         if isinstance(value, int):

@@ -27,7 +27,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from .endpoint import Endpoint
 
-__all__ = ["RESPONSES", "HttpTransport", "Outcome", "Transport", "open_transport", "partial_success"]
+__all__ = ["RESPONSES", "HttpTransport", "Outcome", "Transport", "partial_success"]
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})  # the OTLP specification's list
 RESPONSES: Final[dict[str, Any]] = {
@@ -72,15 +72,6 @@ class Transport(Protocol):
     def abandon(self) -> None:
         """Forgets the connection in a forked child, without a word to the server."""
         ...
-
-
-def open_transport(endpoint: Endpoint) -> Transport:
-    """The transport that the endpoint's protocol asks for. gRPC is imported only here and only when it is asked for."""
-    if endpoint.protocol == "grpc":
-        from .grpc_transport import GrpcTransport
-
-        return GrpcTransport(endpoint)
-    return HttpTransport(endpoint)
 
 
 def partial_success(endpoint: Endpoint, response: Any) -> Outcome:

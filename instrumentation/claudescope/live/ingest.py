@@ -26,7 +26,8 @@ SIGNALS: Final = ("traces", "metrics", "logs")
 _MAX_DIRTY: Final = 200
 _LARGE: Final = 2**18
 """Bytes of a body from which on it is decoded on a thread, so that the event loop stays free."""
-_DECODERS: Final = 2
+_DECODERS: Final = 1
+"""At once: 16 MiB of empty messages take over half a GiB decoded, before they can be counted and refused."""
 
 T = TypeVar("T")
 

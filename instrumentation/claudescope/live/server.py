@@ -24,6 +24,7 @@ from ..settings import Settings
 from .aggregates import WINDOW_MS, HeatMap
 from .api import Api
 from .app import make_app
+from .connection import Connection
 from .counters import Counters
 from .folder import DataFolder, default_folder
 from .grpc import GrpcPort
@@ -152,6 +153,7 @@ class LiveServer:
             uvicorn.Config(
                 app,
                 loop="asyncio",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -6,13 +6,24 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from threading import Lock
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from opentelemetry.trace import SpanContext
 
 from .model import Chain
 
-__all__ = ["Asked", "ChainBook"]
+__all__ = ["Asked", "ChainBook", "asking_types"]
+
+_ASKING: Final = ("tool_use",)
+_ASKING_PAUSED: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+
+
+def asking_types(stop_reason: object) -> tuple[str, ...]:
+    """Types of the blocks of a response by whose ids the next request of the run is known.
+
+    A response that stopped with ``pause_turn`` is sent back as it is, with the uses of the server's own tools.
+    """
+    return _ASKING_PAUSED if stop_reason == "pause_turn" else _ASKING
 
 
 class Asked(NamedTuple):

@@ -19,12 +19,14 @@ from .coherence import coherence_cuts
 from .markers import HEADING, ITEM, PARAGRAPH, STEP, Marker, marker_at
 from .opaque import Span, opaque_spans
 
-__all__ = ["LONG", "SHORT", "Piece", "segment"]
+__all__ = ["LONG", "LONGEST", "SHORT", "Piece", "segment"]
 
 SHORT: Final = 300
 """A text shorter than this is one step, unless it names explicit steps."""
 LONG: Final = 1500
 """Parts of a step are kept together up to this length; a passage without structure is cut above it."""
+LONGEST: Final = 1_000_000
+"""A text of more characters is one step: no answer of a model is as long, and the time to cut it would be seconds."""
 SHORTEST: Final = {STEP: 60, HEADING: 80, ITEM: 60, PARAGRAPH: 160}
 """What must stand before a cut of a rank, and at the end of the text; explicit steps in a row have no minimum."""
 
@@ -63,11 +65,13 @@ def _length(text: str, start: int, end: int) -> int:
 
 def segment(text: str) -> list[Piece]:
     """The steps of a text, in order, without gaps: joined they give the text. At least one, empty for an empty text.
-    A JSON document is one step.
+    A JSON document is one step, and so is a text of more than 1,000,000 characters.
 
-    Deterministic; time is linear in the text's length.
+    Deterministic; time is linear in the text's length, up to that ceiling.
     """
     whole = [Piece(0, len(text))]
+    if len(text) > LONGEST:
+        return whole
     if _length(text, 0, len(text)) < SHORT and not _STEP_WORD.search(text):
         return whole
     if _is_json(text):

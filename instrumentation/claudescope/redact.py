@@ -1,4 +1,8 @@
-"""Secrets never leave the process: they are replaced in every text that claudescope emits, in every content mode.
+"""Secrets that can be told by their look or their name are replaced in what people wrote and claudescope emits.
+
+That is, in every content mode: labels, names of runs and steps, reasons given by hand, and with content mode ``full``
+the texts of prompts, answers and tools. What claudescope makes itself (numbers, codes, hashes) and what the API names
+(models, ids, error types) goes out as it is. A secret that looks like any other word is not found.
 
 A pattern is tried only where its literal occurs, and each repetition is bounded, so that the time is linear in the
 text. Secrets inside a JSON string are found too, with quotes, slashes and letters escaped.
@@ -11,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["FAILED", "Redactor", "redact", "redact_value", "set_redactor"]
+__all__ = ["FAILED", "Redactor", "redact", "redact_label", "redact_value", "set_redactor"]
 
 _logger = logging.getLogger(__name__)
 
@@ -116,6 +120,8 @@ _HAS_DIGIT: Final = re.compile(r"\d")
 _BLANK: Final = re.compile(r"\s")
 _NAME: Final = re.compile(rf"(?i)(?:(?P<sure>{_SURE}|authorization|cookie)|{_LIKELY})$")
 
+_SHORT: Final = 12
+
 _own: Redactor | None = None
 
 
@@ -152,6 +158,16 @@ def redact_value(name: str, value: str) -> str:
     if match is not None and _looks_secret(value, match["sure"] is not None):
         return "[redacted:secret]"
     return redact(value)
+
+
+def redact_label(name: str, value: str) -> str:
+    """The value of a label, or a name, whose own ``name`` is then empty.
+
+    Cheap, for the app's thread: one too short for a secret is looked at by a redactor of the user's own only.
+    """
+    if len(value) <= _SHORT and _own is None and not _NAME.search(name):
+        return value
+    return redact_value(name, value)
 
 
 def _built_in(text: str) -> str:
