@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from claudescope import semconv
 from claudescope.errors import UsageError
-from claudescope.live import app, connection, folder, otlp_json, reader
+from claudescope.live import app, connection, folder, otlp_json, reader, server
 from claudescope.live.folder import DataFolder, default_folder
 from claudescope.live.otlp import JSON, MAX_BODY, MAX_RECORDS, PROTOBUF, OtlpError, decode
 from claudescope.live.records import Batch, read_spans
@@ -214,6 +214,20 @@ def test_a_connection_that_asks_for_nothing_is_given_up(tmp_path: Path, monkeypa
         opened.connect()
         assert opened.sock.recv(1) == b""
         opened.close()
+
+
+def test_refused_connections_are_not_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "_CONNECTIONS", 2)
+    with running(tmp_path / "data") as live:
+        first = http.client.HTTPConnection(live.address, timeout=30)
+        first.request("GET", "/healthz")
+        assert first.getresponse().read()  # it stays open
+        for _ in range(3):
+            assert live.get("/healthz").status == 503
+        first.close()
+    assert caplog.messages == []
 
 
 def test_answers_may_take_longer_than_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

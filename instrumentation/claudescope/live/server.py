@@ -44,6 +44,7 @@ _STATS_TICKS: Final = 4
 _REPLAY: Final = 2000
 _REPLAY_MAX: Final = 200_000
 _GRACE: Final = 3
+_CONNECTIONS: Final = 512
 
 
 def serve(settings: Settings, *, open_browser: bool, on_ready: Callable[[str], None] | None = None) -> int:
@@ -149,6 +150,7 @@ class LiveServer:
         except PackageNotFoundError:
             release = "0"
         app = make_app(ingest, Api(reader, heat, hub, counters, release), settings.host, settings.token)
+        logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
         self._uvicorn = server = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -162,7 +164,7 @@ class LiveServer:
                 date_header=False,
                 timeout_keep_alive=120,
                 timeout_graceful_shutdown=_GRACE,
-                limit_concurrency=512,
+                limit_concurrency=_CONNECTIONS,
             ),
             hub,
             lambda: on_ready(self.url) if on_ready is not None else None,
@@ -201,6 +203,10 @@ def _first_look(db: sqlite3.Connection, folder: DataFolder) -> tuple[list[tuple[
             f"The store in {folder.path} is damaged: {error}.", "Move its files away, or choose another with --data."
         ) from None
     return stored, last_step
+
+
+def _is_no_refusal(record: logging.LogRecord) -> bool:
+    return record.msg != "Exceeded concurrency limit."  # a line for each; who is refused is told by the 503
 
 
 class _Uvicorn(uvicorn.Server):
