@@ -120,13 +120,13 @@ class Worker:
         """The innermost open call span of an instrumentation in this context."""
         return spotted()
 
-    def opened(self, capture: Any) -> None:
+    def opened(self, tape: Any) -> None:
         """Remembers a stream that is being read, to finish it at exit."""
-        self._open.add(capture)
+        self._open.add(tape)
 
-    def closed(self, capture: Any) -> None:
+    def closed(self, tape: Any) -> None:
         """Forgets what ``opened`` remembered."""
-        self._open.discard(capture)
+        self._open.discard(tape)
 
     # ------------------------------------------------------------------------------ the thread
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import sampling
 
-from ..semconv import SERVICE_NAME
+from ..semconv import PROCESS_PID, SERVICE_INSTANCE_ID, SERVICE_NAME
 from .endpoint import Signal
 
 __all__ = ["HONOURED", "ExporterName", "exporter_name", "resource", "sampler", "under_run", "unsupported"]
@@ -152,8 +152,8 @@ def resource(env: Mapping[str, str]) -> Resource:
     if name := env.get("OTEL_SERVICE_NAME", "").strip():
         attributes[SERVICE_NAME] = name
     attributes.setdefault(SERVICE_NAME, _script_name())
-    attributes.setdefault("service.instance.id", str(uuid4()))
-    return Resource.create({"process.pid": os.getpid(), **attributes})
+    attributes.setdefault(SERVICE_INSTANCE_ID, str(uuid4()))
+    return Resource.create({PROCESS_PID: os.getpid(), **attributes})
 
 
 def _script_name() -> str:

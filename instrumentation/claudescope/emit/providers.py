@@ -40,7 +40,6 @@ from .reader import IntervalReader, interval
 
 __all__ = ["Providers"]
 
-_INSTANCE: Final = "service.instance.id"
 _logger = logging.getLogger("claudescope")
 OnDrop = Callable[[Any, Any, int], None]
 T = TypeVar("T")
@@ -321,9 +320,9 @@ class Providers:
         The span processor and the exporters start again by themselves.
         """
         self._lock = threading.RLock()
-        own: dict[str, str | int] = {"process.pid": os.getpid()}
-        if _INSTANCE not in self._env.get("OTEL_RESOURCE_ATTRIBUTES", ""):
-            own[_INSTANCE] = str(uuid.uuid4())
+        own: dict[str, str | int] = {semconv.PROCESS_PID: os.getpid()}
+        if semconv.SERVICE_INSTANCE_ID not in self._env.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+            own[semconv.SERVICE_INSTANCE_ID] = str(uuid.uuid4())
         self.resource = self.resource.merge(Resource(own))
         self._tracer_provider = self._meter_provider = self._logger_provider = None
         self._readers = _ByIdentity()

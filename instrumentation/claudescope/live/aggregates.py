@@ -76,7 +76,8 @@ class Cell:
     def add(self, step: StepFigures) -> None:
         """Adds one step."""
         self.count += 1
-        if step["latency_source"] != "consumer":
+        source = step["latency_source"]
+        if source != "consumer" and (source is not None or step["latency_us"]):  # a batch result has no time at all
             self.latency.add(step["latency_us"])
         confidence = step["confidence"]
         if confidence is not None:

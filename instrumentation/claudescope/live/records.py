@@ -220,6 +220,10 @@ def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str
     }
 
 
+_GOES_ON: Final = frozenset({"tool_use", "tool_call", "tool_calls", "pause_turn"})
+"""Finish reasons after which the run continues with another call."""
+
+
 def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id: str, service: str) -> CallRecord:
     get = attributes.get
     run_id = _string(get(semconv.CHAIN_ID))
@@ -239,7 +243,7 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
         _tokens(get(semconv.USAGE_INPUT)),
         _tokens(get(semconv.USAGE_OUTPUT)),
         failed,
-        root or failed or bool(reasons and not {"tool_use", "tool_call", "tool_calls"}.intersection(reasons)),
+        root or failed or bool(reasons and not _GOES_ON.intersection(reasons)),
     )
 
 
