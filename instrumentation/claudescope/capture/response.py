@@ -15,11 +15,12 @@ from ..steps.model import CallError
 __all__ = ["body_read", "error_of", "exchange_attributes", "request_body"]
 
 _RATELIMITS: Final = {
-    f"anthropic-ratelimit-{kind.replace('_', '-')}-{field}": f"{semconv.RATELIMIT_PREFIX}{kind}.{field}"
+    f"anthropic-ratelimit-{kind.replace('_', '-')}-{field}".encode(): f"{semconv.RATELIMIT_PREFIX}{kind}.{field}"
     for kind in ("requests", "tokens", "input_tokens", "output_tokens")
     for field in ("limit", "remaining")
 }
-_RETRY_HEADER: Final = "x-stainless-retry-count"
+_REQUEST_ID: Final = b"request-id"
+_RETRY_COUNT: Final = b"x-stainless-retry-count"
 
 
 def exchange_attributes(request: Any, response: Any) -> dict[str, AttributeValue]:
@@ -30,19 +31,18 @@ def exchange_attributes(request: Any, response: Any) -> dict[str, AttributeValue
         attributes[semconv.HTTP_METHOD] = str(request.method)
         # netloc leaves out user and password, and a port that is the scheme's default
         attributes[semconv.URL_FULL] = f"{url.scheme}://{url.netloc.decode('ascii')}{url.path}"
-        retries = request.headers.get(_RETRY_HEADER, "0")
-        if retries != "0" and retries.isdigit():
-            attributes[semconv.RETRY_COUNT] = int(retries)
+        for name, value in request.headers.raw:
+            if name.lower() == _RETRY_COUNT and value != b"0" and value.isdigit():
+                attributes[semconv.RETRY_COUNT] = int(value)
     if response is not None:
         attributes[semconv.HTTP_STATUS] = response.status_code
-        headers = response.headers
-        request_id = headers.get("request-id")
-        if request_id:
-            attributes[semconv.REQUEST_ID] = request_id
-        for header, name in _RATELIMITS.items():
-            value = headers.get(header)
-            if value is not None and value.isdigit():
-                attributes[name] = int(value)
+        # One pass over the raw list: each look-up by name would walk it anew.
+        for name, value in response.headers.raw:
+            name = name.lower()
+            if name == _REQUEST_ID:
+                attributes[semconv.REQUEST_ID] = value.decode("ascii", "replace")
+            elif name in _RATELIMITS and value.isdigit():
+                attributes[_RATELIMITS[name]] = int(value)
     return attributes
 
 
