@@ -12,6 +12,6 @@ for _name in [name for name in os.environ if name.startswith(("CLAUDESCOPE_", "O
 
 @pytest.fixture(autouse=True)
 def faults_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    from claudescope.capture.guard import guard
+    from claudescope.guard import guard
 
     monkeypatch.setattr(guard, "reraise", True)

@@ -15,9 +15,9 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan
 
 from .assess.panel import Panel
-from .capture.guard import guard
 from .emit.metrics import NO_EXEMPLAR, Meters
 from .emit.spans import SpanWriter
+from .guard import guard
 from .redact import redact_label
 from .settings import Settings
 from .steps.blocks import blocks_of, content_of, steps_of

@@ -23,12 +23,12 @@ from opentelemetry.trace import Span, Tracer, TracerProvider
 
 from . import semconv
 from .assess.panel import Panel
-from .capture.guard import guard
 from .capture.spotter import Spotter, spotted
 from .emit.metrics import Meters
 from .emit.otel_env import unsupported
 from .emit.providers import Providers
 from .emit.spans import SpanWriter
+from .guard import guard
 from .pipeline import Pipeline
 from .settings import Settings
 from .steps.chains import ChainBook

@@ -18,9 +18,9 @@ from claudescope import control, semconv
 from claudescope.capture import call as capture_call
 from claudescope.capture import seam
 from claudescope.capture.call import current
-from claudescope.capture.guard import Guard, guard
 from claudescope.capture.request import provider_of
 from claudescope.capture.stream import Tape
+from claudescope.guard import Guard, guard
 from claudescope.pipeline import Pipeline
 from claudescope.testing.script import Pace, say, thinking, tool_use
 

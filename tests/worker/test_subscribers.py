@@ -24,11 +24,10 @@ def test_a_subscriber_that_raises_anything_keeps_nothing_from_the_others(
     subscribers = control.worker().pipeline.subscribers
     subscribers += [raises, listens]
     try:
-        client = anthropic.Anthropic(base_url=claudescope_standin.url, api_key="any")
-        for _ in range(2):
-            client.messages.create(
-                model="claude-sonnet-5-5", max_tokens=50, messages=[{"role": "user", "content": "hi"}]
-            )
+        ask = {"model": "claude-sonnet-5-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+        with anthropic.Anthropic(base_url=claudescope_standin.url, api_key="any") as client:
+            for _ in range(2):
+                client.messages.create(**ask)
         assert claudescope.flush(10)  # nothing was lost
     finally:
         del subscribers[-2:]

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import claudescope
 from claudescope import control
-from claudescope.capture.guard import guard
+from claudescope.guard import guard
 from claudescope.testing.exporters import Telemetry
 from claudescope.testing.script import say
 from claudescope.testing.standin import StandIn

@@ -9,9 +9,9 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+from ..guard import guard
 from ..steps.items import BatchLines
 from .call import Capture
-from .guard import guard
 
 __all__ = ["follow_results"]
 

@@ -17,10 +17,10 @@ from opentelemetry.trace import INVALID_SPAN, Link, NonRecordingSpan, Span, Span
 from opentelemetry.util.types import AttributeValue
 
 from .. import semconv
+from ..guard import guard
 from ..steps.chains import Asked, asking_types
 from ..steps.items import CallEnded, Item, MessageCame, ToolsReturned
 from ..steps.model import Call, CallError, Chain, StreamEnd
-from .guard import guard
 from .manual import current_run, detach
 from .raw import watch
 from .recorder import Recorder

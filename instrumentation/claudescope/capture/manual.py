@@ -23,10 +23,10 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode
 
 from .. import semconv
+from ..guard import guard
 from ..redact import redact, redact_label
 from ..steps.items import ManualEnded
 from ..steps.model import Call, Chain, Reason, Step
-from .guard import guard
 from .recorder import Recorder
 
 __all__ = ["ManualStep", "Run", "current_run", "detach", "use_recorder"]

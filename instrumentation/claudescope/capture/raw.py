@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .guard import guard
+from ..guard import guard
 
 __all__ = ["watch"]
 

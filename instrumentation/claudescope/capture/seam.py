@@ -13,9 +13,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
+from ..guard import guard
 from .batch import follow_results
 from .call import Capture, Followers, current
-from .guard import guard
 from .recorder import Recorder
 from .stream import follow_stream
 

@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import Span
 
 from .. import semconv
+from ..guard import guard
 from .call import current
-from .guard import guard
 
 __all__ = ["INSTRUMENTATIONS", "Spotter", "spotted"]
 

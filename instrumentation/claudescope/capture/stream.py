@@ -11,11 +11,11 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
+from ..guard import guard
 from ..steps.chains import Asked, asking_types
 from ..steps.items import BlockEnded
 from ..steps.model import Block, Call, CallError, Incomplete, StreamEnd
 from .call import Capture
-from .guard import guard
 from .response import error_of
 
 __all__ = ["Tape", "follow_stream"]
