@@ -9,7 +9,8 @@ median over the rounds with the range. The order of the variants is shuffled in 
 calls    Microseconds of the calling thread's CPU per ``create()`` and per streamed chunk: the real ``anthropic`` client
          on a mock transport (canned JSON; an SSE body, one event a read). Every variant is measured with the SDK's
          native tracing on before and after (``native``: off before, on after). A chunk is the slope between a short and
-         a long stream. ``create_big`` sends 50 KB and 20 tools.
+         a long stream. ``create_big`` sends 50 KB and 20 tools. Between calls claudescope's worker is let finish: its
+         work is in ``steps``, and a transport that answers at once would have it fight the caller for the interpreter.
 steps    Microseconds of whole-process CPU per step, all defaults: private providers, export over real HTTP to an
          embedded server in another process. A call here is 6 steps (thinking in 3 parts, text, 2 tool uses).
 lag      Milliseconds by which the p99 of an asyncio app's loop lag grows at 100 steps a second, against the same app
@@ -233,17 +234,29 @@ def scenarios(sync, aio, loop) -> dict[str, tuple[Callable[[], object], int]]:
     }
 
 
-def block(call: Callable[[], object], n: int) -> float:
-    """Median CPU of the calling thread per call, in microseconds."""
+def block(call: Callable[[], object], n: int, settle: Callable[[], object]) -> float:
+    """Median CPU of the calling thread per call, in microseconds; ``settle`` is not timed."""
     for _ in range(max(5, n // 10)):
         call()
+        settle()
     gc.collect()
     costs = []
     for _ in range(n):
         start = time.thread_time_ns()
         call()
         costs.append(time.thread_time_ns() - start)
+        settle()
     return statistics.median(costs) / 1e3
+
+
+def settler(variant: str) -> Callable[[], object]:
+    """Waits until claudescope's worker is idle, as it is while a real app waits for the network."""
+    if not variant.startswith("claudescope"):
+        return lambda: None
+    from claudescope.control import worker
+
+    running = worker()
+    return lambda: running.drain(5)
 
 
 def measure_calls(variant: str) -> dict[str, float]:
@@ -253,7 +266,7 @@ def measure_calls(variant: str) -> dict[str, float]:
     native_before = variant not in ("none", "native", "claudescope-own-span")
     native_after = native_before or variant == "native"
     table = scenarios(*clients(native_before), loop)
-    before = {name: block(call, n) for name, (call, n) in table.items()}
+    before = {name: block(call, n, lambda: None) for name, (call, n) in table.items()}
     if native_after != native_before:
         table = scenarios(*clients(native_after), loop)
     turn_on(variant)
@@ -261,7 +274,7 @@ def measure_calls(variant: str) -> dict[str, float]:
     for name, (call, n) in table.items():
         provider.force_flush()
         exporter.clear()
-        after[name] = block(call, n)
+        after[name] = block(call, n, settler(variant))
     added = {name: after[name] - before[name] for name in ("create", "create_big", "acreate")}
     for prefix in ("raw", "araw", "helper"):
         added[f"{prefix}/chunk"] = (
