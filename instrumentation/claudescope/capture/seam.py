@@ -92,8 +92,6 @@ class Seam:
 
     def _begin(self, client: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], asynchronous: bool) -> Any:
         """(capture, arguments, keywords) with our options in place of the app's, or None to leave the call alone."""
-        if not self.originals:
-            return None  # removed, but somebody's wrapper around ours stays
         try:
             options = keywords.get("options") or arguments[1]
             capture = Capture(self.recorder, client, options, asynchronous, _FOLLOWERS)

@@ -158,27 +158,12 @@ class _Batching(Generic[T]):
             self._thread.join(timeout)
 
 
-class SpanBatchProcessor(SpanProcessor):
-    """Batches the ended, sampled spans.
+class _Processor(Generic[T]):
+    """What both processors do with their exporter: the SDK's names for relieving, flushing and ending it."""
 
-    claudescope's own exporters count the spans that find no room (``queue_full``); for others, ``on_full(n)`` does.
-    """
-
-    def __init__(
-        self, exporter: SpanExporter, limits: BatchLimits, on_full: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, exporter: Any, limits: BatchLimits, on_full: Callable[[int], None] | None, name: str) -> None:
         self.exporter: Final = exporter
-        self._batching: _Batching[ReadableSpan] = _Batching(
-            exporter.export, limits, _count(exporter, on_full), "claudescope-spans"
-        )
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Nothing to do."""
-
-    def on_end(self, span: ReadableSpan) -> None:
-        """Queues a sampled span."""
-        if span.context is not None and span.context.trace_flags.sampled:
-            self._batching.add(span)
+        self._batching: _Batching[T] = _Batching(exporter.export, limits, _count(exporter, on_full), name)
 
     def relieve(self) -> None:
         """Exports on the calling thread if over half of the room is taken: a producer that may wait, waits here."""
@@ -188,7 +173,8 @@ class SpanBatchProcessor(SpanProcessor):
         """Exports what waits and gives the exporter's own answer."""
         start = time.monotonic()
         self._batching.drain()
-        return self.exporter.force_flush(_left(timeout_millis, start))
+        delivered: bool = self.exporter.force_flush(_left(timeout_millis, start))
+        return delivered
 
     def shutdown(self, timeout_millis: float = 5_000) -> None:
         """Exports what waits, then shuts the exporter down."""
@@ -196,16 +182,33 @@ class SpanBatchProcessor(SpanProcessor):
         _shutdown(self.exporter, timeout_millis)
 
 
-class LogBatchProcessor(LogRecordProcessor):
+class SpanBatchProcessor(_Processor[ReadableSpan], SpanProcessor):
+    """Batches the ended, sampled spans.
+
+    claudescope's own exporters count the spans that find no room (``queue_full``); for others, ``on_full(n)`` does.
+    """
+
+    def __init__(
+        self, exporter: SpanExporter, limits: BatchLimits, on_full: Callable[[int], None] | None = None
+    ) -> None:
+        super().__init__(exporter, limits, on_full, "claudescope-spans")
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Nothing to do."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queues a sampled span."""
+        if span.context is not None and span.context.trace_flags.sampled:
+            self._batching.add(span)
+
+
+class LogBatchProcessor(_Processor[ReadableLogRecord], LogRecordProcessor):
     """Batches log records; see SpanBatchProcessor."""
 
     def __init__(
         self, exporter: LogRecordExporter, limits: BatchLimits, on_full: Callable[[int], None] | None = None
     ) -> None:
-        self.exporter: Final = exporter
-        self._batching: _Batching[ReadableLogRecord] = _Batching(
-            exporter.export, limits, _count(exporter, on_full), "claudescope-logs"
-        )
+        super().__init__(exporter, limits, on_full, "claudescope-logs")
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         """Queues a record, without the context that it was made in (which can hold much)."""
@@ -219,21 +222,6 @@ class LogBatchProcessor(LogRecordProcessor):
                 limits=log_record.limits,
             )
         )
-
-    def relieve(self) -> None:
-        """Exports on the calling thread if over half of the room is taken: a producer that may wait, waits here."""
-        self._batching.relieve()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Exports what waits and gives the exporter's own answer."""
-        start = time.monotonic()
-        self._batching.drain()
-        return self.exporter.force_flush(_left(timeout_millis, start))
-
-    def shutdown(self, timeout_millis: float = 5_000) -> None:
-        """Exports what waits, then shuts the exporter down."""
-        self._batching.end(1.0)
-        _shutdown(self.exporter, timeout_millis)
 
 
 def _count(exporter: object, on_full: Callable[[int], None] | None) -> Callable[[int], None] | None:

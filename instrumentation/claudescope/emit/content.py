@@ -12,7 +12,7 @@ from ..redact import redact, redact_value
 from ..settings import Settings
 from ..steps.model import Call, Step
 
-__all__ = ["Value", "call_content", "capped", "request_sha256", "step_content"]
+__all__ = ["Value", "call_content", "capped", "encodable", "request_sha256", "step_content"]
 
 Value = str | int
 
@@ -30,7 +30,7 @@ def step_content(step: Step, settings: Settings) -> dict[str, Value]:
             semconv.STEP_TEXT_LENGTH: len(step.text),
         }
     if settings.content == "full" and step.text:
-        return {semconv.STEP_TEXT: _encodable(capped(step.text, settings.content_max))}
+        return {semconv.STEP_TEXT: encodable(capped(step.text, settings.content_max))}
     return {}
 
 
@@ -85,10 +85,10 @@ def _sha256(data: bytes) -> str:
 
 
 def _json(value: object) -> str:
-    return _encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """The text without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 

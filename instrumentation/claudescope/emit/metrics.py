@@ -22,6 +22,7 @@ from opentelemetry.metrics import Counter, Histogram, Meter
 from .. import semconv
 from ..semconv import Metric, index_label, valid_label
 from ..steps.model import Call, Chain, Step
+from .content import encodable
 
 __all__ = ["NO_EXEMPLAR", "OTHER", "Meters", "input_tokens"]
 
@@ -188,8 +189,7 @@ class _Series:
 
 def _label(value: str) -> str:
     """A label's value, short and encodable: one that is not would keep all metrics from being exported, for ever."""
-    value = value[:_LABEL_LENGTH]
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    return encodable(value[:_LABEL_LENGTH])
 
 
 def input_tokens(usage: Mapping[str, Any]) -> int | None:
