@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudescope.live.aggregates import BUCKET_MS, WINDOW_MS, HeatMap, Sketch
 from claudescope.live.records import StepRecord
+from claudescope.live.rollups.aggregates import BUCKET_MS, WINDOW_MS, HeatMap, Sketch
 
 NOW = 1_700_000_000_000  # a multiple of BUCKET_MS
 

@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from claudescope import semconv
-from claudescope.live import parameters
-from claudescope.live.otlp import MAX_BODY
+from claudescope.live.receiver.otlp import MAX_BODY
+from claudescope.live.web import parameters
 
 SCRIPT = "<script>alert(1)</script>\"'&\u2028<img src=x onerror=alert(1)>"
 

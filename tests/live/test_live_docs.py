@@ -13,11 +13,11 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 import claudescope
 from claudescope import semconv
-from claudescope.live import api
+from claudescope.live.web import api
 from claudescope.testing import StandIn, Telemetry, say
 
 DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
-LIVE = Path(api.__file__).parent
+LIVE = Path(api.__file__).parents[1]
 
 
 def section(title: str) -> str:
@@ -159,7 +159,7 @@ def test_the_stream(live: Client) -> None:
 
 def test_errors(live: Client) -> None:
     """The codes in the source are those of the table, and one real error has the form that is told."""
-    source = "".join(path.read_text("utf-8") for path in LIVE.glob("*.py"))
+    source = "".join(path.read_text("utf-8") for path in LIVE.rglob("*.py"))
     made = re.findall(r'(?:OtlpError|error_response)\(\s*(\d{3}),\s*"([a-z_]+)"', source)
     documented = set()
     for line in section("Errors").splitlines():

@@ -18,13 +18,16 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from claudescope import semconv
 from claudescope.errors import UsageError
-from claudescope.live import app, connection, folder, otlp_json, reader, server
-from claudescope.live.folder import DataFolder, default_folder
-from claudescope.live.otlp import JSON, MAX_BODY, MAX_RECORDS, PROTOBUF, OtlpError, decode
+from claudescope.live import server
+from claudescope.live.receiver import otlp_json
+from claudescope.live.receiver.otlp import JSON, MAX_BODY, MAX_RECORDS, PROTOBUF, OtlpError, decode
 from claudescope.live.records import Batch, read_spans
-from claudescope.live.schema import FILE_NAME, connect
 from claudescope.live.server import LiveServer
+from claudescope.live.store import folder, reader
+from claudescope.live.store.folder import DataFolder, default_folder
+from claudescope.live.store.schema import FILE_NAME, connect
 from claudescope.live.stream import Hub
+from claudescope.live.web import app, connection
 from claudescope.settings import Settings
 
 # ---------------------------------------------------------------------------------------------- senders

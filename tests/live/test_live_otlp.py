@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from claudescope.live.otlp import (
+from claudescope.live.receiver.otlp import (
     JSON,
     MAX_BODY,
     PROTOBUF,
@@ -26,7 +26,7 @@ from claudescope.live.otlp import (
     success_body,
     unpack,
 )
-from claudescope.live.otlp_json import JsonError, fill
+from claudescope.live.receiver.otlp_json import JsonError, fill
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 scalars = st.one_of(

@@ -19,8 +19,8 @@ from live_kit import SERVE, Client, Sender, ServerProcess, running
 
 from claudescope.errors import UsageError
 from claudescope.live.probe import probe
-from claudescope.live.schema import FILE_NAME
 from claudescope.live.server import LiveServer
+from claudescope.live.store.schema import FILE_NAME
 from claudescope.settings import Settings
 
 

@@ -12,12 +12,12 @@ from live_kit import Client, Sender, running
 
 from claudescope import semconv
 from claudescope.errors import UsageError
-from claudescope.live import writer as writer_module
-from claudescope.live.folder import DataFolder, default_folder
-from claudescope.live.jobs import Job
 from claudescope.live.records import Batch, read_spans
-from claudescope.live.schema import FILE_NAME, VERSION, connect
-from claudescope.live.writer import BacklogError, StoreError, Writer
+from claudescope.live.store import writer as writer_module
+from claudescope.live.store.folder import DataFolder, default_folder
+from claudescope.live.store.jobs import Job
+from claudescope.live.store.schema import FILE_NAME, VERSION, connect
+from claudescope.live.store.writer import BacklogError, StoreError, Writer
 
 CALL = b"\x0c" * 8
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import UsageError
-from ..live.folder import default_folder, fcntl
+from ..live.store.folder import default_folder, fcntl
 from ..settings import Settings
 
 __all__ = ["Users", "one_at_a_time"]

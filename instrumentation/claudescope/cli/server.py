@@ -37,8 +37,8 @@ def is_free(host: str, port: int) -> bool:
 
 def running_server(settings: Settings) -> str | None:
     """The address of a claudescope server that is there already: at the settings' port, or with their data folder."""
-    from ..live.folder import default_folder
     from ..live.probe import probe
+    from ..live.store.folder import default_folder
 
     places = [base_url(settings.host, settings.port)] if settings.port else []
     with contextlib.suppress(OSError, UsageError):

@@ -21,19 +21,19 @@ import uvicorn
 
 from ..errors import UsageError
 from ..settings import Settings
-from .aggregates import WINDOW_MS, HeatMap
-from .api import Api
-from .app import make_app
-from .connection import Connection
-from .counters import Counters
-from .folder import DataFolder, default_folder
-from .grpc import GrpcPort
-from .ingest import Ingest
-from .reader import Reader
-from .schema import connect
-from .security import is_loopback
+from .receiver.counters import Counters
+from .receiver.grpc import GrpcPort
+from .receiver.ingest import Ingest
+from .rollups.aggregates import WINDOW_MS, HeatMap
+from .store.folder import DataFolder, default_folder
+from .store.reader import Reader
+from .store.schema import connect
+from .store.writer import Writer
 from .stream import Hub
-from .writer import Writer
+from .web.api import Api
+from .web.app import make_app
+from .web.connection import Connection
+from .web.security import is_loopback
 
 __all__ = ["LiveServer", "bind", "serve"]
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import orjson
 
+from ..records import Source, StepRecord, StoredSpan
 from .jobs import Job, Stored
-from .records import Source, StepRecord, StoredSpan
 from .runs import COLUMNS as RUN_COLUMNS
 from .runs import MERGE, RunChanges, RunLinks
 from .schema import STEP_COLUMNS

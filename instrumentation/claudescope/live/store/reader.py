@@ -17,8 +17,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from .attributes import plain, plain_attributes
-from .records import StepFigures, StepRecord
+from ..attributes import plain, plain_attributes
+from ..records import StepFigures, StepRecord
 from .schema import STEP_COLUMNS, connect_reader
 
 __all__ = ["RUNNING_MS", "Page", "Reader", "Select", "run_record", "span_record", "step_record"]

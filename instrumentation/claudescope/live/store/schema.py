@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 __all__ = ["FILE_NAME", "STEP_COLUMNS", "VERSION", "connect", "connect_reader"]
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 __all__ = ["DataFolder", "default_folder"]
 

@@ -12,10 +12,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
-from .. import semconv
-from .attributes import plain_attributes
-from .jobs import CounterPoint, LogEvent
-from .records import service_of
+from ... import semconv
+from ..attributes import plain_attributes
+from ..records import service_of
+from ..store.jobs import CounterPoint, LogEvent
 
 __all__ = ["Counters", "read_logs"]
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .records import Batch, StepRecord
+from ..records import Batch, StepRecord
 
 __all__ = ["CounterPoint", "Job", "LogEvent", "Stored"]
 

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from ..receiver.ingest import SIGNALS, Ingest
+from ..receiver.otlp import JSON, MAX_BODY, OtlpError, encoding_of, error_body, success_body, too_large, unpack
 from .api import Api
-from .ingest import SIGNALS, Ingest
-from .otlp import JSON, MAX_BODY, OtlpError, encoding_of, error_body, success_body, too_large, unpack
 from .parameters import ParameterError
 from .security import Guard, error_response
 
@@ -90,7 +90,7 @@ def _receiver(ingest: Ingest, signal: str, room: _Room) -> Callable[[Request], A
 def _pages() -> list[Route]:
     """Routes of the page's files, which are read once."""
     routes = []
-    for file in files(__package__).joinpath("page").iterdir():
+    for file in files("claudescope.live").joinpath("page").iterdir():
         media = _TYPES.get("." + file.name.rpartition(".")[2])
         if media is not None:
             path = "/" if file.name == "index.html" else f"/{file.name}"

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .records import CallRecord, StepRecord
+from ..records import CallRecord, StepRecord
 
 __all__ = ["COLUMNS", "MERGE", "RunChange", "RunChanges", "RunLinks", "severity"]
 

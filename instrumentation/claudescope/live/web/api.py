@@ -9,13 +9,13 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from .aggregates import BUCKET_MS, HeatMap
-from .counters import Counters
+from ..receiver.counters import Counters
+from ..rollups.aggregates import BUCKET_MS, HeatMap
+from ..store.reader import Reader, Select
+from ..stream import Hub, TooManyClientsError
 from .parameters import LIMIT_DEFAULT, ParameterError, cursor, hex_id, limit, moment, parse, text, verdict, whole
 from .parameters import choice as one_of
-from .reader import Reader, Select
 from .security import error_response
-from .stream import Hub, TooManyClientsError
 
 __all__ = ["Api", "json_response"]
 

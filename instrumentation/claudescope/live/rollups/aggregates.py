@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .. import semconv
-from .records import StepFigures
+from ... import semconv
+from ..records import StepFigures
 
 __all__ = ["BUCKET_MS", "WINDOW_MS", "Cell", "HeatMap", "Sketch"]
 

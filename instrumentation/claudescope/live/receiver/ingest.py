@@ -12,13 +12,13 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from .aggregates import HeatMap
+from ..records import Batch, read_spans
+from ..rollups.aggregates import HeatMap
+from ..store.jobs import Job, Stored
+from ..store.writer import BacklogError, StoreError, Writer
+from ..stream import Hub
 from .counters import Counters, read_logs
-from .jobs import Job, Stored
 from .otlp import OtlpError, decode
-from .records import Batch, read_spans
-from .stream import Hub
-from .writer import BacklogError, StoreError, Writer
 
 __all__ = ["SIGNALS", "Ingest", "Outcome"]
 

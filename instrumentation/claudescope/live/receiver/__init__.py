@@ -1,0 +1,1 @@
+"""OTLP in: from a request's bytes to what is stored and shown."""

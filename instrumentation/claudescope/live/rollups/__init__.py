@@ -1,0 +1,1 @@
+"""Rolling figures by time and step."""

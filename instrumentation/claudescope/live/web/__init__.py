@@ -1,0 +1,1 @@
+"""HTTP out: the application, its API, the event stream and who may ask."""
