@@ -9,8 +9,9 @@ median over the rounds with the range. The order of the variants is shuffled in 
 calls    Microseconds of the calling thread's CPU per ``create()`` and per streamed chunk: the real ``anthropic`` client
          on a mock transport (canned JSON; an SSE body, one event a read). Every variant is measured with the SDK's
          native tracing on before and after (``native``: off before, on after). A chunk is the slope between a short and
-         a long stream. ``create_big`` sends 50 KB and 20 tools. Between calls claudescope's worker is let finish: its
-         work is in ``steps``, and a transport that answers at once would have it fight the caller for the interpreter.
+         a long stream. ``create_big`` sends 50 KB and 20 tools. Between calls claudescope's worker is let finish, with
+         and without capture (``Hop``): its work is in ``steps``. In ``create_busy`` it is not: calls follow each other
+         without any wait, and the worker, behind by ever more of them, competes for the interpreter and the caches.
 steps    Microseconds of whole-process CPU per step, all defaults: private providers, export over real HTTP to an
          embedded server in another process. A call here is 6 steps (thinking in 3 parts, text, 2 tool uses).
 lag      Milliseconds by which the p99 of an asyncio app's loop lag grows at 100 steps a second, against the same app
@@ -31,7 +32,10 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 
+TURN = 50  # calls without capture, then as many with it
 SHORT, LONG = 20, 420  # text deltas in the two streams; their difference gives the slope per chunk
 WORDS = [
     "the",
@@ -222,8 +226,8 @@ def scenarios(sync, aio, loop) -> dict[str, tuple[Callable[[], object], int]]:
         await aio.messages.create(**REQUEST)
 
     return {
-        "create": (lambda: sync.messages.create(**REQUEST), 150),
-        "create_big": (lambda: sync.messages.create(**BIG), 60),
+        "create": (lambda: sync.messages.create(**REQUEST), 200),
+        "create_big": (lambda: sync.messages.create(**BIG), 100),
         "acreate": (lambda: loop.run_until_complete(acreate()), 100),
         "raw_short": (raw(SHORT), 40),
         "raw_long": (raw(LONG), 16),
@@ -234,29 +238,69 @@ def scenarios(sync, aio, loop) -> dict[str, tuple[Callable[[], object], int]]:
     }
 
 
-def block(call: Callable[[], object], n: int, settle: Callable[[], object]) -> float:
-    """Median CPU of the calling thread per call, in microseconds; ``settle`` is not timed."""
-    for _ in range(max(5, n // 10)):
+def costs(call: Callable[[], object], n: int, settle: Callable[[], object]) -> list[float]:
+    """CPU of the calling thread of each of ``n`` calls, in microseconds; ``settle`` is not timed."""
+    for _ in range(max(10, n // 10)):
         call()
         settle()
     gc.collect()
-    costs = []
+    found = []
     for _ in range(n):
         start = time.thread_time_ns()
         call()
-        costs.append(time.thread_time_ns() - start)
+        found.append((time.thread_time_ns() - start) / 1e3)
         settle()
-    return statistics.median(costs) / 1e3
+    return found
 
 
-def settler(variant: str) -> Callable[[], object]:
-    """Waits until claudescope's worker is idle, as it is while a real app waits for the network."""
-    if not variant.startswith("claudescope"):
-        return lambda: None
-    from claudescope.control import worker
+class Hop:
+    """claudescope's worker between the calls, on both sides of the difference.
 
-    running = worker()
-    return lambda: running.drain(5)
+    A real app waits for the network while the worker works, and comes back to cold caches whether its calls are
+    captured or not; a transport that answers at once hides that. So the worker also does the work of a call that nobody
+    captured, and is waited for on both sides. Neither is timed. The sides take turns, so that a drift of the machine
+    hits both alike.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        from claudescope import control
+
+        self.worker, self.seam = control.worker(), control._seam
+        put, items = self.worker.put, []
+        self.worker.put = lambda item: (items.append(item), put(item))
+        call()
+        self.worker.put = put
+        self.sample = items[-1].call
+        self.body = items[-1].body or message()
+        self.worker.drain(5)
+
+    def uncaptured(self) -> None:
+        """The worker's work for one call like the sample."""
+        from opentelemetry.trace import NonRecordingSpan
+
+        from claudescope.steps.items import CallEnded
+
+        span = NonRecordingSpan(self.sample.context)
+        self.worker.put(CallEnded(replace(self.sample, span=span, owned=False, usage={}, blocks=[]), self.body))
+        self.worker.drain(5)
+
+    def captured(self) -> None:
+        """Waits for the worker's work on what the capture has put."""
+        self.worker.drain(5)
+
+    def added(self, call: Callable[[], object], n: int) -> float:
+        """What capture adds to the median CPU of the calling thread per call, in microseconds."""
+        without, with_ = [], []
+        for _ in range(-(-n // TURN)):
+            self.seam.remove()
+            without += costs(call, TURN, self.uncaptured)
+            self.seam.install()
+            with_ += costs(call, TURN, self.captured)
+        return statistics.median(with_) - statistics.median(without)
+
+
+def nothing() -> None:
+    """Between calls that follow each other at once."""
 
 
 def measure_calls(variant: str) -> dict[str, float]:
@@ -266,22 +310,39 @@ def measure_calls(variant: str) -> dict[str, float]:
     native_before = variant not in ("none", "native", "claudescope-own-span")
     native_after = native_before or variant == "native"
     table = scenarios(*clients(native_before), loop)
-    before = {name: block(call, n, lambda: None) for name, (call, n) in table.items()}
-    if native_after != native_before:
-        table = scenarios(*clients(native_after), loop)
-    turn_on(variant)
-    after = {}
-    for name, (call, n) in table.items():
-        provider.force_flush()
-        exporter.clear()
-        after[name] = block(call, n, settler(variant))
-    added = {name: after[name] - before[name] for name in ("create", "create_big", "acreate")}
+
+    def measure() -> dict[str, float]:
+        found = {}
+        for name, (call, n) in table.items():
+            provider.force_flush()
+            exporter.clear()
+            found[name] = statistics.median(costs(call, n, nothing))
+        return found
+
+    if variant.startswith("claudescope"):
+        turn_on(variant)
+        hop = Hop(table["create"][0])
+        found = {}
+        for name, (call, n) in table.items():
+            provider.force_flush()
+            exporter.clear()
+            found[name] = hop.added(call, n)
+        hop.seam.remove()
+        busy = statistics.median(costs(table["create"][0], 150, nothing))
+        hop.seam.install()
+        found["create_busy"] = statistics.median(costs(table["create"][0], 150, nothing)) - busy
+    else:
+        before = measure()
+        if native_after != native_before:
+            table = scenarios(*clients(native_after), loop)
+        turn_on(variant)
+        after = measure()
+        found = {name: after[name] - before[name] for name in table}
     for prefix in ("raw", "araw", "helper"):
-        added[f"{prefix}/chunk"] = (
-            after[f"{prefix}_long"] - after[f"{prefix}_short"] - before[f"{prefix}_long"] + before[f"{prefix}_short"]
-        ) / (LONG - SHORT)
+        long, short = found.pop(f"{prefix}_long"), found.pop(f"{prefix}_short")
+        found[f"{prefix}/chunk"] = (long - short) / (LONG - SHORT)
     loop.close()
-    return added
+    return found
 
 
 # ------------------------------------------------------------------------------------------ parts "steps" and "lag"
@@ -389,7 +450,7 @@ def main() -> None:
     calls: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     whole: dict[str, list[float]] = {part: [] for part in ("steps", "lag") if part in parts}
     shuffle = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder, EmbeddedServer(folder) as endpoint:
+    with tempfile.TemporaryDirectory() as folder, EmbeddedServer(folder) if whole else nullcontext("") as endpoint:
         for number in range(options.rounds):
             if "calls" in parts:
                 for name in shuffle.sample(names, len(names)):
@@ -400,7 +461,7 @@ def main() -> None:
     print(f"\nmedian [range] over {options.rounds} rounds")
     for name in names if "calls" in parts else ():
         print(f"\n  {name}: microseconds of the calling thread's CPU, added")
-        for key in ("create", "create_big", "acreate", "raw/chunk", "araw/chunk", "helper/chunk"):
+        for key in calls[name][0]:
             line(key, "us", [found[key] for found in calls[name]], BARS.get(key) if name == "claudescope" else None)
     if "steps" in whole:
         print("\n  claudescope, all defaults: microseconds of whole-process CPU, added")

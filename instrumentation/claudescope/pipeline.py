@@ -22,7 +22,7 @@ from .redact import redact_label
 from .settings import Settings
 from .steps.blocks import blocks_of, content_of, steps_of
 from .steps.chains import Asked, ChainBook, asking_types
-from .steps.items import BatchLines, BlockEnded, CallEnded, Item, ManualEnded, MessageCame, ToolsReturned
+from .steps.items import BatchLines, BlockEnded, CallEnded, Item, ManualEnded, ToolsReturned
 from .steps.model import Block, Call, Chain, Step, ToolResult
 from .steps.record import record
 
@@ -59,13 +59,15 @@ class Pipeline:
         self._meters, self._assess = meters, assess
         if isinstance(item, BlockEnded):
             self._block(item)
-        elif isinstance(item, MessageCame):
-            self._message(item)
         elif isinstance(item, ToolsReturned):
             for result, asked in item.results:
                 self._tool(item, result, asked)
         elif isinstance(item, CallEnded):
-            self._call(item.call)
+            try:
+                if item.body is not None:
+                    self._message(item.body, item.call)
+            finally:
+                self._call(item.call)
         elif isinstance(item, ManualEnded):
             self._manual(item)
         elif isinstance(item, BatchLines):
@@ -81,13 +83,13 @@ class Pipeline:
         block.deltas = [(pulled + offset, came + offset, text) for pulled, came, text in block.deltas]
         self._steps(block, item.call)
 
-    def _message(self, item: MessageCame) -> None:
+    def _message(self, body: bytes, call: Call) -> None:
         try:
-            message = json.loads(item.body)
+            message = json.loads(body)
         except (ValueError, RecursionError):
             return
         if isinstance(message, dict):
-            self._whole(message, item.call, item.started, item.ended)
+            self._whole(message, call, call.started, call.ended)
 
     def _whole(self, message: dict[str, Any], call: Call, started: int, ended: int) -> None:
         call.response_id = _string(message.get("id"))

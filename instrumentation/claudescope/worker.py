@@ -91,13 +91,19 @@ class Worker:
 
     def put(self, item: Item) -> None:
         """Hands one item to the worker; drops it, counted, when the queue is full."""
-        if not self._ended and (
-            self._queue.qsize() < self.settings.queue or isinstance(item, (CallEnded, ManualEnded, Barrier))
-        ):
-            self._queue.put(item)
-            if self._thread is None:
-                self._launch()
-            return
+        if not self._ended:
+            full = self._queue.qsize() >= self.settings.queue
+            if not full or isinstance(item, (CallEnded, ManualEnded, Barrier)):
+                if full and isinstance(item, CallEnded) and item.body is not None:
+                    item.body = None  # the call goes through, its steps do not
+                    self._drop()
+                self._queue.put(item)
+                if self._thread is None:
+                    self._launch()
+                return
+        self._drop()
+
+    def _drop(self) -> None:
         with self._lock:
             self._dropped += 1
             self._lost += 1
@@ -120,13 +126,13 @@ class Worker:
         """The innermost open call span of an instrumentation in this context."""
         return spotted()
 
-    def opened(self, tape: Any) -> None:
-        """Remembers a stream that is being read, to finish it at exit."""
-        self._open.add(tape)
+    def opened(self, reading: Any) -> None:
+        """Remembers what the app is reading, to finish it at exit."""
+        self._open.add(reading)
 
-    def closed(self, tape: Any) -> None:
+    def closed(self, reading: Any) -> None:
         """Forgets what ``opened`` remembered."""
-        self._open.discard(tape)
+        self._open.discard(reading)
 
     # ------------------------------------------------------------------------------ the thread
 
@@ -278,10 +284,10 @@ class Worker:
         if self._ended:
             return
         deadline = time.monotonic() + self.settings.exit_wait
-        for tape in tuple(self._open):
-            tape.finish("dropped")
+        for reading in tuple(self._open):
+            reading.finish("dropped")
         if not self.drain(self.settings.exit_wait):
-            left = self._queue.qsize()
+            left = max(0, self._queue.qsize() - 1)  # one is the barrier of ``drain``
             sys.stderr.write(f"claudescope: the process ended before {left:,} blocks and calls were worked on\n")
         self._ended = True
         self._new_series.set()

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from anthropic import _base_client
 from call_path_functions import ASK
-from capture_kit import attribute, instrumented, new_client
+from capture_kit import attribute, instrumented, let_go, new_client
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import claudescope
-from claudescope import semconv
+from claudescope import control, semconv
 from claudescope.testing.script import Pace, say, thinking
 from claudescope.testing.standin import StandIn
 
@@ -230,6 +230,54 @@ def test_22_the_interpreter_ends_with_a_stream_open(standin, sink):
         item.value.string_value for span in sink.spans for item in span.attributes if item.key == semconv.STREAM_END
     }
     assert ends == {"dropped"}
+
+
+BATCH = """
+batch = client.messages.batches.create(requests=[{"custom_id": f"c{n}", "params": ASK} for n in range(2)])
+while client.messages.batches.retrieve(batch.id).processing_status != "ended":
+    pass
+lines = client.messages.batches.results(batch.id)
+"""
+LEFT_OPEN = {
+    "raw": "kept = client.messages.with_raw_response.create(**ASK, stream=True)",
+    "streaming raw": "manager = client.messages.with_streaming_response.create(**ASK)\nkept = manager.__enter__()",
+    "raw, parsed": "kept = client.messages.with_raw_response.create(**ASK, stream=True).parse()\nnext(iter(kept))",
+    "batch": BATCH,
+    "batch, begun": f"{BATCH}next(iter(lines))",
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OPEN)
+def test_22_the_interpreter_ends_with_a_response_open(standin, sink, case):
+    """Its call goes out all the same, and once."""
+    standin.use(say("an answer"))
+    done = run(LEFT_OPEN[case], standin, sink)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kinds(sink).count("batch_results" if "batch" in case else "chat claude-a") == 1
+    assert len({span.span_id for span in sink.spans}) == len(sink.spans)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_22_only_what_is_open_is_remembered(standin, asynchronous):
+    standin.use(say("an answer"))
+    with instrumented() as scope:
+        client = new_client(standin.url, asynchronous=asynchronous)
+        for how in ("read", "closed", "dropped"):
+            made = client.messages.with_raw_response.create(**ASK, stream=True)
+            raw = await made if asynchronous else made
+            assert len(control.worker()._open) == 1
+            response = raw.http_response
+            if how != "dropped":
+                ends = getattr(response, ("a" * asynchronous) + ("read" if how == "read" else "close"))()
+                if asynchronous:
+                    await ends
+            del made, raw, response
+            await let_go()
+            assert not control.worker()._open, how
+        assert len(scope.calls) == 3
+        closing = client.close()
+        if asynchronous:
+            await closing
 
 
 def test_22_the_app_ends_by_an_exception(standin, sink):

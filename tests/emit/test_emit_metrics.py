@@ -2,6 +2,7 @@
 
 import re
 
+import anthropic
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -231,7 +232,7 @@ def test_a_call(bench):
     call = make_call(
         ended=12 * S,
         response_model="claude-x-1",
-        server_address="api.example",
+        base_url=anthropic.Anthropic(api_key="x", base_url="https://api.example").base_url,
         streamed=True,
         first_chunk=10 * S + 500_000_000,
         chunks=31,

@@ -73,7 +73,7 @@ def test_steps_that_found_no_room_make_flush_false_once_and_are_counted(telemetr
     go.set()
     assert claudescope.flush(20) is False
     assert claudescope.flush(20) is True
-    # each call puts its message (2 steps) and its end; a message is dropped once 16 items wait, an end never
+    # each call puts its end with its message (2 steps); a message is dropped once 16 items wait, an end never
     dropped = counted(telemetry)["queue_full", "step"]
     assert dropped > 0
     assert len(telemetry.steps) == 2 * (40 - dropped)
@@ -90,8 +90,8 @@ def test_what_is_not_worked_on_at_the_end_is_said(
         client.messages.create(**ASK)
     claudescope.uninstrument()
     go.set()
-    # 5 calls of a message and an end are 10 items and the barrier of the exit is one; the first message is in work
-    assert capsys.readouterr().err == "claudescope: the process ended before 10 blocks and calls were worked on\n"
+    # each call is one item; the first is in work
+    assert capsys.readouterr().err == "claudescope: the process ended before 4 blocks and calls were worked on\n"
 
 
 def test_a_subscriber_that_raises_anything_ends_no_thread(

@@ -102,4 +102,5 @@ def follow_results(capture: Capture, decoder: Any) -> bool:
     else:
         return False
     decoder._raw_iterator = chunks  # its generator looks at this when the first line is asked for
+    capture.recorder.opened(capture)
     return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 import weakref
@@ -19,13 +18,14 @@ from opentelemetry.util.types import AttributeValue
 from .. import semconv
 from ..guard import guard
 from ..steps.chains import Asked, asking_types
-from ..steps.items import CallEnded, Item, MessageCame, ToolsReturned
+from ..steps.items import CallEnded, Item, ToolsReturned
 from ..steps.model import Call, CallError, Chain, StreamEnd
 from .manual import current_run, detach
+from .options import open_telemetry, with_parser
 from .raw import watch
 from .recorder import Recorder
-from .request import operation_of, provider_of, request_attributes, resumed_tool_uses, tool_results
-from .response import body_read, error_of, exchange_attributes, request_body
+from .request import continued_by, operation_of, provider_of, request_attributes
+from .response import body_read, error_of, exchange_attributes, header_attributes, request_body, retries_of
 
 __all__ = ["Capture", "Followers", "current"]
 
@@ -41,6 +41,7 @@ class Capture:
 
     __slots__ = (
         "asynchronous",
+        "body",
         "call",
         "came_at",
         "context",
@@ -54,6 +55,7 @@ class Capture:
         "process",
         "recorder",
         "response",
+        "retries",
         "tape",
         "tapped",
     )
@@ -73,6 +75,9 @@ class Capture:
         self.tape: weakref.ref[Any] | None = None
         """The ``Tape`` of a stream."""
         self.response: Any = None
+        self.body: bytes | None = None
+        """The response's, if it was read whole before it was parsed."""
+        self.retries: int | None = None
         self.came_at: int | None = None
         """When the whole response was there (ns)."""
         self.context: Context | None = None
@@ -80,16 +85,12 @@ class Capture:
         started = time.time_ns()
         self.offset = started - time.perf_counter_ns()
         body = options.json_data
-        results = tool_results(body) if operation == "chat" else ()
-        answered = [result.tool_use_id for result in results]
-        if operation == "chat" and not answered:
-            answered = resumed_tool_uses(body)
+        results, answered = continued_by(body) if operation == "chat" else ((), [])
         asked = recorder.book.claim(answered) if answered else {}
         continued = next(reversed(asked.values())).chain if asked else None
         chain = current_run() or continued or Chain()
-        base_url = client.base_url
         model = body.get("model") if isinstance(body, dict) else None
-        own_provider: TracerProvider | None = _open_telemetry(client).get("tracer_provider")
+        own_provider: TracerProvider | None = open_telemetry(client).get("tracer_provider")
         call = self.call = Call(
             chain=chain,
             started=started,
@@ -98,8 +99,7 @@ class Capture:
             operation=operation,
             model=model if isinstance(model, str) else "",
             provider=provider_of(client.__class__),
-            server_address=base_url.host,
-            server_port=base_url.port or (80 if base_url.scheme == "http" else 443),
+            base_url=client.base_url,
             streamed=isinstance(body, dict) and body.get("stream") is True,
             tracer_provider=own_provider,
             labels=dict(chain.labels),
@@ -108,24 +108,25 @@ class Capture:
             returned = tuple((result, asked[result.tool_use_id]) for result in results if result.tool_use_id in asked)
             recorder.put(ToolsReturned(call, returned, started))
         active = trace.get_current_span()
-        if not active.get_span_context().is_valid and chain.root is not None:
+        if chain.root is not None and not active.get_span_context().is_valid:
             active = NonRecordingSpan(_remote(chain.root))
             self.context = trace.set_span_in_context(active)
         self.outer_span = active
         provider = recorder.real_provider(own_provider)
         self.native = (
-            provider is not None and getattr(client, "_tracer", None) is not None and bool(_span_name(options))
+            provider is not None
+            and getattr(client, "_tracer", None) is not None
+            and bool(getattr(options, "span_name", None))
         )
-        self.options = _copy(options)
         self.inner = options.post_parser
-        self.options.post_parser = self.parsed
+        self.options = with_parser(options, self.parsed)
         if not self.native:
             spotted = recorder.spotted()
             if spotted is not None:
                 self._take(spotted)
             else:
                 self._own_span(body)
-                if _open_telemetry(client).get("propagation") is not False:
+                if open_telemetry(client).get("propagation") is not False:
                     self._inject(getattr(client, "_custom_headers", None))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Capture:
@@ -140,7 +141,7 @@ class Capture:
             semconv.OPERATION_NAME: call.operation,
             semconv.PROVIDER_NAME: call.provider,
             semconv.SERVER_ADDRESS: call.server_address,
-            semconv.SERVER_PORT: call.server_port or 443,
+            semconv.SERVER_PORT: call.server_port,
             **request_attributes(body),
         }
         if call.model:
@@ -156,22 +157,28 @@ class Capture:
             start_time=call.started,
         )
         call.owned = True
-        self._begin(span)
+        self._begin(call, span)
         self.context = trace.set_span_in_context(span)
 
     def _take(self, span: Span) -> None:
         """Takes a span that the SDK or an instrumentation made: it gets what it lacks and the link of the chain."""
-        previous = self._known().chain.previous
-        if previous is not None:
-            span.add_link(previous)
-        self._begin(span)
-        # The native span begins a little later than this call did, and steps are within their call's span.
-        self._known().started = max(self._known().started, getattr(span, "start_time", None) or 0)
-        self.recorder.adopt(span)
-        self._fill(self._chain_attributes())
-
-    def _begin(self, span: Span) -> None:
         call = self._known()
+        chain = call.chain
+        if chain.previous is not None:
+            span.add_link(chain.previous)
+        self._begin(call, span)
+        # The native span begins a little later than this call did, and steps are within their call's span.
+        started = getattr(span, "start_time", None)
+        if started is not None and started > call.started:
+            call.started = started
+        self.recorder.adopt(span)
+        attributes: dict[str, AttributeValue] = {semconv.CHAIN_ID: chain.id}
+        for key, value in call.labels.items():
+            attributes[semconv.LABEL_PREFIX + key] = value
+        span.set_attributes(attributes)
+
+    @staticmethod
+    def _begin(call: Call, span: Span) -> None:
         call.span = span
         context = span.get_span_context()
         if context.is_valid:
@@ -179,18 +186,24 @@ class Capture:
             if call.chain.root is None:
                 call.chain.root = context
 
-    def _chain_attributes(self) -> dict[str, AttributeValue]:
-        call = self._known()
-        attributes: dict[str, AttributeValue] = {semconv.CHAIN_ID: call.chain.id}
-        for key, value in call.labels.items():
-            attributes[semconv.LABEL_PREFIX + key] = value
-        return attributes
-
-    def _fill(self, attributes: dict[str, AttributeValue]) -> None:
-        span = self._known().span
-        if span.is_recording():
-            present = getattr(span, "attributes", None) or {}
-            span.set_attributes({name: value for name, value in attributes.items() if name not in present})
+    def _note_exchange(self, span: Span, request: Any, response: Any) -> None:
+        """Gives the span what the HTTP exchange says and it lacks."""
+        if not span.is_recording():
+            return
+        if self.native:  # then the SDK writes method, URL and status itself
+            attributes = {} if response is None else header_attributes(response)
+            if self.retries is None and request is not None:
+                self.retries = retries_of(request)
+            if self.retries:
+                attributes[semconv.RETRY_COUNT] = self.retries
+        else:
+            # A set: each look-up in a span's own mapping takes a lock.
+            present = set(getattr(span, "attributes", None) or ())
+            attributes = {
+                name: value for name, value in exchange_attributes(request, response).items() if name not in present
+            }
+        if attributes:
+            span.set_attributes(attributes)
 
     def _inject(self, defaults: Any) -> None:
         """Adds ``traceparent`` and ``tracestate`` where the app, or its client by ``defaults``, has not set its own."""
@@ -216,6 +229,7 @@ class Capture:
     def native_started(self, span: Span) -> None:
         """The SDK has just begun its own span for this call."""
         if self.call is not None and self.call.span is INVALID_SPAN:
+            self.native = True
             self._take(span)
 
     def take_options(self) -> Any:
@@ -231,13 +245,19 @@ class Capture:
         """Undoes ``enter``."""
         if tokens[1] is not None:
             detach(tokens[1])
-        with contextlib.suppress(ValueError):  # a coroutine that was thrown away is closed in another context
+        try:
             current.reset(tokens[0])
+        except ValueError:  # a coroutine that was thrown away is closed in another context
+            return
 
-    def responded(self, response: Any) -> None:
-        """A response came, or a refusal after the last retry, while the native span, if any, is current and open."""
+    def responded(self, response: Any, retries: int | None = None) -> None:
+        """A response came, or a refusal after the last retry, while the native span, if any, is current and open.
+
+        ``retries``: how many requests were sent before, where that is known.
+        """
         call = self._known()
         self.response = response
+        self.retries = retries
         request = getattr(response, "_request", None)
         if call.span is INVALID_SPAN:
             # The spotter has seen no native span begin: it was sampled out, its provider has no processors, or the SDK
@@ -246,41 +266,45 @@ class Capture:
             if span is not self.outer_span:
                 self._take(span)
             else:
+                self.native = False
                 self._own_span(None)
-        self._fill(exchange_attributes(request, response))
+        self._note_exchange(call.span, request, response)
         if request is not None:
             call.request = request_body(request)
-        if body_read(response) is not None:
+        self.body = body_read(response)
+        if self.body is not None:
             self.came_at = time.time_ns()  # before it is parsed: the native span may end earlier than that
 
     def parsed(self, value: Any) -> Any:
         """The SDK's ``post_parser``: sees a stream before the app does, and passes on what it is given."""
         try:
-            self._parsed(value)
+            call = self._known()
+            if call.operation == "chat":
+                self._register(call, value)
+            if not self.done:  # else a raw response, parsed after it was read
+                follow = self.followers.get(call.operation)
+                if follow is not None:
+                    self.tapped = follow(self, value)
+                if not self.tapped and self.response is not None:
+                    body = self.body or body_read(self.response)
+                    if body is not None:
+                        self.message(body)
         except Exception as error:  # noqa: BLE001 - the guard
             guard.contain("follow a response", error)
         return self.inner(value) if callable(self.inner) else value
 
-    def _parsed(self, value: Any) -> None:
-        call = self._known()
-        if call.operation == "chat":
-            asking = asking_types(getattr(value, "stop_reason", None))
-            for block in getattr(value, "content", None) or ():
-                if getattr(block, "type", None) in asking:
-                    ended = call.ended or time.time_ns()
-                    self.recorder.book.register(block.id, Asked(call.chain, call.context, ended, block.name))
-        if self.done:
-            return  # a raw response, parsed after it was read
-        follow = self.followers.get(call.operation)
-        if follow is not None:
-            self.tapped = follow(self, value)
-        if not self.tapped and self.response is not None and (body := body_read(self.response)) is not None:
-            self.message(body)
+    def _register(self, call: Call, message: Any) -> None:
+        """Makes known which tool uses the next request of the run will answer."""
+        asking = asking_types(getattr(message, "stop_reason", None))
+        for block in getattr(message, "content", None) or ():
+            if getattr(block, "type", None) in asking:
+                asked = Asked(call.chain, call.context, call.ended or time.time_ns(), block.name)
+                self.recorder.book.register(block.id, asked)
 
     def returned(self, result: Any) -> None:
         """``request`` gives ``result`` to the app."""
         # Not held any longer: the worker remembers open streams, and would keep a dropped one from being freed.
-        response, self.response = self.response, None
+        response, self.response, self.body = self.response, None, None
         if self.tapped or self.done:
             return
         if response is None:
@@ -290,15 +314,19 @@ class Capture:
         if body is not None:
             self.message(body)
         else:
+            self.recorder.opened(self)
             watch(response, self.raw_over, self.asynchronous)
+
+    def finish(self, how: StreamEnd) -> None:
+        """The process ends, and the app has not read the response. A stream is ended by its tape."""
+        if self.tape is None:
+            self.end()
 
     def message(self, body: bytes) -> None:
         """The whole body is here."""
         call = self._known()
         now = self.came_at or time.time_ns()
-        if call.operation == "chat":
-            self.put(MessageCame(call, body, call.started, now))
-        self.end(ended=now)
+        self.end(ended=now, body=body if call.operation == "chat" else None)
 
     def raw_over(self, response: Any, error: BaseException | None) -> None:
         """The app has read, closed or dropped (then it is None) a response that it got unread."""
@@ -327,7 +355,7 @@ class Capture:
                 request = getattr(error, "request", None)
             except RuntimeError:  # httpx errors raise when they have none
                 request = None
-            self._fill(exchange_attributes(request, None))
+            self._note_exchange(call.span, request, None)
             if request is not None:
                 call.request = request_body(request)
         body = None if self.response is None or self.response.status_code >= 400 else body_read(self.response)
@@ -342,31 +370,23 @@ class Capture:
             self.recorder.put(item)
 
     def end(
-        self, error: CallError | None = None, stream_end: StreamEnd | None = None, ended: int | None = None
+        self,
+        error: CallError | None = None,
+        stream_end: StreamEnd | None = None,
+        ended: int | None = None,
+        body: bytes | None = None,
     ) -> None:
-        """Nothing more will come. Only the first call counts."""
+        """Nothing more will come than ``body``, the whole response. Only the first call counts."""
         if self.done:
             return
         self.done = True
+        self.recorder.closed(self)
         call = self._known()
         call.ended = ended or time.time_ns()
         call.error = error or call.error
         call.stream_end = stream_end
-        self.put(CallEnded(call))
-
-
-def _open_telemetry(client: Any) -> dict[str, Any]:
-    options = getattr(client, "_open_telemetry", None)
-    return options if isinstance(options, dict) else {}
-
-
-def _span_name(options: Any) -> str | None:
-    return getattr(options, "span_name", None)
-
-
-def _copy(options: Any) -> Any:
-    # pydantic 1, which SDKs before 2.0 also run on, spells it ``copy``
-    return options.model_copy() if hasattr(options, "model_copy") else options.copy()
+        if self.process == os.getpid():  # see ``put``
+            self.recorder.put(CallEnded(call, body))
 
 
 def _remote(context: SpanContext) -> SpanContext:

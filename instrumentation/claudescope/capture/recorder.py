@@ -34,8 +34,8 @@ class Recorder(Protocol):
     def spotted(self) -> Span | None:
         """The innermost open call span that an instrumentation began in this context and no call has taken yet."""
 
-    def opened(self, tape: Any) -> None:
-        """Remembers the ``Tape`` of a stream that is being read, to finish it at exit."""
+    def opened(self, reading: Any) -> None:
+        """Remembers what the app is reading, the ``Tape`` of a stream or a ``Capture``, to ``finish`` it at exit."""
 
-    def closed(self, tape: Any) -> None:
+    def closed(self, reading: Any) -> None:
         """Forgets what ``opened`` remembered."""

@@ -14,7 +14,7 @@ from opentelemetry.util.types import AttributeValue
 from .. import semconv
 from ..steps.model import ToolResult
 
-__all__ = ["operation_of", "provider_of", "request_attributes", "resumed_tool_uses", "tool_results"]
+__all__ = ["continued_by", "operation_of", "provider_of", "request_attributes"]
 
 _SERVER_TOOL_USES: Final = ("server_tool_use", "mcp_tool_use")
 _PROVIDERS: Final = {"bedrock": "aws.bedrock", "vertex": "gcp.vertex_ai"}
@@ -27,6 +27,7 @@ _PARAMETERS: Final[dict[str, tuple[str, tuple[type, ...], type]]] = {
 }
 
 
+@lru_cache(maxsize=256)
 def operation_of(method: str, url: str) -> str | None:
     """``chat``, ``count_tokens``, ``batch`` or ``batch_results``; None for a request that is none of the Messages API.
 
@@ -72,36 +73,30 @@ def request_attributes(body: Any) -> dict[str, AttributeValue]:
     return attributes
 
 
-def tool_results(body: Any) -> tuple[ToolResult, ...]:
-    """The tool results in the last message of a request's body, in order."""
-    found = []
-    for block in _last_message(body)[1]:
+def continued_by(body: Any) -> tuple[tuple[ToolResult, ...], list[str]]:
+    """What the last message of a request's body goes on from: its tool results, in order, and the ids of tool uses.
+
+    The ids are those of the results or, in a message that is the model's own (a paused turn that goes on), those of the
+    server's tools.
+    """
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, (list, tuple)) or not messages:
+        return (), []
+    content = _field(messages[-1], "content")
+    if not isinstance(content, (list, tuple)):
+        return (), []
+    results = []
+    for block in content:
         if isinstance(block, dict) and block.get("type") == "tool_result":
             tool_use_id = block.get("tool_use_id")
             if isinstance(tool_use_id, str):
-                found.append(ToolResult(tool_use_id, block.get("is_error") is True))
-    return tuple(found)
-
-
-def resumed_tool_uses(body: Any) -> list[str]:
-    """Ids of the uses of server tools in a last message that is the model's own: the paused turn that goes on."""
-    role, content = _last_message(body)
-    if role != "assistant":
-        return []
-    found = []
-    for block in content:
-        if _field(block, "type") in _SERVER_TOOL_USES and isinstance(tool_use_id := _field(block, "id"), str):
-            found.append(tool_use_id)
-    return found
-
-
-def _last_message(body: Any) -> tuple[Any, list[Any] | tuple[Any, ...]]:
-    """Role and content blocks of a request's last message."""
-    messages = body.get("messages") if isinstance(body, dict) else None
-    if not isinstance(messages, (list, tuple)) or not messages:
-        return None, ()
-    content = _field(messages[-1], "content")
-    return _field(messages[-1], "role"), content if isinstance(content, (list, tuple)) else ()
+                results.append(ToolResult(tool_use_id, block.get("is_error") is True))
+    ids = [result.tool_use_id for result in results]
+    if not ids and _field(messages[-1], "role") == "assistant":
+        for block in content:
+            if _field(block, "type") in _SERVER_TOOL_USES and isinstance(tool_use_id := _field(block, "id"), str):
+                ids.append(tool_use_id)
+    return tuple(results), ids
 
 
 def _field(value: Any, name: str) -> Any:

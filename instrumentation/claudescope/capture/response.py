@@ -12,14 +12,17 @@ from opentelemetry.util.types import AttributeValue
 from .. import semconv
 from ..steps.model import CallError
 
-__all__ = ["body_read", "error_of", "exchange_attributes", "request_body"]
+__all__ = ["body_read", "error_of", "exchange_attributes", "header_attributes", "request_body", "retries_of"]
 
-_RATELIMITS: Final = {
-    f"anthropic-ratelimit-{kind.replace('_', '-')}-{field}".encode(): f"{semconv.RATELIMIT_PREFIX}{kind}.{field}"
-    for kind in ("requests", "tokens", "input_tokens", "output_tokens")
-    for field in ("limit", "remaining")
+_HEADERS: Final = {
+    b"request-id": semconv.REQUEST_ID,
+    **{
+        f"anthropic-ratelimit-{kind.replace('_', '-')}-{field}".encode(): f"{semconv.RATELIMIT_PREFIX}{kind}.{field}"
+        for kind in ("requests", "tokens", "input_tokens", "output_tokens")
+        for field in ("limit", "remaining")
+    },
 }
-_REQUEST_ID: Final = b"request-id"
+"""Response header -> the attribute that it becomes."""
 _RETRY_COUNT: Final = b"x-stainless-retry-count"
 
 
@@ -31,19 +34,33 @@ def exchange_attributes(request: Any, response: Any) -> dict[str, AttributeValue
         attributes[semconv.HTTP_METHOD] = str(request.method)
         # netloc leaves out user and password, and a port that is the scheme's default
         attributes[semconv.URL_FULL] = f"{url.scheme}://{url.netloc.decode('ascii')}{url.path}"
-        for name, value in request.headers.raw:
-            if name.lower() == _RETRY_COUNT and value != b"0" and value.isdigit():
-                attributes[semconv.RETRY_COUNT] = int(value)
+        if retries := retries_of(request):
+            attributes[semconv.RETRY_COUNT] = retries
     if response is not None:
         attributes[semconv.HTTP_STATUS] = response.status_code
-        # One pass over the raw list: each look-up by name would walk it anew.
-        for name, value in response.headers.raw:
-            name = name.lower()
-            if name == _REQUEST_ID:
-                attributes[semconv.REQUEST_ID] = value.decode("ascii", "replace")
-            elif name in _RATELIMITS and value.isdigit():
-                attributes[_RATELIMITS[name]] = int(value)
+        attributes.update(header_attributes(response))
     return attributes
+
+
+def header_attributes(response: Any) -> dict[str, AttributeValue]:
+    """What only the API's response headers say: its request id and the rate limits."""
+    attributes: dict[str, AttributeValue] = {}
+    # One pass over the raw list: each look-up by name would walk it anew.
+    for name, value in response.headers.raw:
+        known = _HEADERS.get(name.lower())
+        if known is semconv.REQUEST_ID:
+            attributes[known] = value.decode("ascii", "replace")
+        elif known is not None and value.isdigit():
+            attributes[known] = int(value)
+    return attributes
+
+
+def retries_of(request: Any) -> int:
+    """How many times the SDK sent the request before, by the header in which it says so."""
+    for name, value in request.headers.raw:
+        if name.lower() == _RETRY_COUNT and value.isdigit():
+            return int(value)
+    return 0
 
 
 def request_body(request: Any) -> bytes | None:

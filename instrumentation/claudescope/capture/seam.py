@@ -180,7 +180,10 @@ def _process_response(original: Callable[..., Any]) -> Callable[..., Any]:
     def process_response(client: Any, *arguments: Any, **keywords: Any) -> Any:
         capture = _capture_of(keywords.get("options"))
         if capture is not None:
-            _tell("note a response", capture.responded, keywords.get("response"))
+            try:
+                capture.responded(keywords.get("response"), keywords.get("retries_taken"))
+            except Exception as error:  # noqa: BLE001 - the guard
+                guard.contain("note a response", error)
         return original(client, *arguments, **keywords)
 
     return process_response

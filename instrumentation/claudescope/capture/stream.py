@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from ..guard import guard
@@ -262,20 +263,23 @@ def _plain(value: Any) -> Any:
     return value.model_dump(mode="json", warnings=False) if hasattr(value, "model_dump") else value
 
 
-def follow_stream(capture: Capture, stream: Any) -> bool:
-    """Taps ``stream`` if it is one of the SDK's; says whether it was."""
+@lru_cache(maxsize=256)
+def _tap_of(kind: type) -> type[_SyncTap] | type[_AsyncTap] | None:
+    """What taps a stream of this class; None for a class that is no stream."""
     from anthropic import AsyncStream, Stream
 
-    kinds = type(stream).__mro__  # before 1.0, ``isinstance`` of these classes says no for a subclass
-    if Stream in kinds:
-        tape = Tape(capture, stream._iterator)
-        # a cached property since 2.x, an attribute before: the instance's own value is what the SDK iterates
-        vars(stream)["_iterator"] = _SyncTap(stream._iterator, tape)
-    elif AsyncStream in kinds:
-        tape = Tape(capture, stream._iterator)
-        vars(stream)["_iterator"] = _AsyncTap(stream._iterator, tape)
-    else:
+    kinds = kind.__mro__  # before 1.0, ``isinstance`` of these classes says no for a subclass
+    return _SyncTap if Stream in kinds else _AsyncTap if AsyncStream in kinds else None
+
+
+def follow_stream(capture: Capture, stream: Any) -> bool:
+    """Taps ``stream`` if it is one of the SDK's; says whether it was."""
+    tap = _tap_of(stream.__class__)
+    if tap is None:
         return False
+    tape = Tape(capture, stream._iterator)
+    # a cached property since 2.x, an attribute before: the instance's own value is what the SDK iterates
+    vars(stream)["_iterator"] = tap(stream._iterator, tape)
     capture.tape = weakref.ref(tape)
     if capture.call is not None:
         capture.call.streamed = True

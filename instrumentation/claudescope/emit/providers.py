@@ -123,6 +123,8 @@ class Providers:
         self._lock = threading.RLock()
         self._on_drop = on_drop
         self._given = (tracer_provider, meter_provider, logger_provider)
+        self._latest: TracerProvider | None = None
+        """The global provider as it was met last."""
         self._attached: _ByIdentity[HoldingProcessor | None] = _ByIdentity()
         self._tracer_provider: SdkTracerProvider | None = None
         self._meter_provider: SdkMeterProvider | None = None
@@ -141,12 +143,16 @@ class Providers:
     def real(self, own: TracerProvider | None) -> TracerProvider | None:
         """The provider that the SDK's and the app's spans go to: a client's ``own``, else the global one, if set."""
         provider = own or trace.get_tracer_provider()
+        if provider is self._latest:  # asked at each call: the common answer first
+            return provider
         if isinstance(provider, (ProxyTracerProvider, NoOpTracerProvider)):
             return None
         if provider not in self._attached:
             with self._lock:
                 if provider not in self._attached:
                     self._attach(provider)
+        if own is None:
+            self._latest = provider
         return provider
 
     def tracer_provider(self, own: TracerProvider | None) -> TracerProvider:

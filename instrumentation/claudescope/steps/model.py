@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final, Literal
 
 from opentelemetry.trace import Span, SpanContext, TracerProvider
@@ -26,7 +25,7 @@ Delta = tuple[int, int, str]
 """One piece of a streamed block: when the app asked for it, when it came (ns), and its text or JSON fragment."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Chain:
     """One agent run: the calls that answer each other's tool uses, or those inside ``claudescope.run``.
 
@@ -87,7 +86,7 @@ class Block:
     """The response's stop reason, on its last block only."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Call:
     """One API call. Made on the app's thread, finished and read by the worker; never shared with the app."""
 
@@ -100,8 +99,8 @@ class Call:
     operation: str = "chat"
     model: str = ""
     provider: str = "anthropic"
-    server_address: str = ""
-    server_port: int | None = None
+    base_url: Any = None
+    """The client's, as the SDK's HTTP library has it: it never changes, so it may be read later."""
     streamed: bool = False
     tracer_provider: TracerProvider | None = None
     """The client's own provider, where it has one; its steps go there too."""
@@ -125,22 +124,34 @@ class Call:
     """Whether a content block has been worked on; the worker's."""
     blocks: list[dict[str, Any]] = field(default_factory=list)
     """The response's content as far as it came; kept with content mode ``full`` only."""
+    _decoded: dict[str, Any] | None = None
 
     @property
     def context(self) -> SpanContext:
         """Context of the span that the steps are children of."""
         return self.span.get_span_context()
 
-    @cached_property
+    @property
+    def server_address(self) -> str:
+        """The API's host, or the empty string."""
+        return self.base_url.host if self.base_url is not None else ""
+
+    @property
+    def server_port(self) -> int:
+        """The API's port."""
+        url = self.base_url
+        return 443 if url is None else url.port or (80 if url.scheme == "http" else 443)
+
+    @property
     def request_json(self) -> dict[str, Any]:
         """The request's body, decoded once, on the worker; empty when it is not a JSON object."""
-        if self.request is None:
-            return {}
-        try:
-            body = json.loads(self.request)
-        except ValueError:
-            return {}
-        return body if isinstance(body, dict) else {}
+        if self._decoded is None:
+            try:
+                body = json.loads(self.request or b"{}")
+            except ValueError:
+                body = {}
+            self._decoded = body if isinstance(body, dict) else {}
+        return self._decoded
 
 
 @dataclass(frozen=True, slots=True)
