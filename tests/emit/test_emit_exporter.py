@@ -388,20 +388,6 @@ def test_batch_processor_batches_counts_what_finds_no_room_and_makes_flush_false
     processor.shutdown(1000)
 
 
-def test_a_producer_that_waits_loses_nothing(sink, span_exporter, drops):
-    exporter = span_exporter(sink.url)
-    processor = SpanBatchProcessor(exporter, BatchLimits(delay_millis=3_600_000, batch=1000, queue=10))
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(processor)
-    for index in range(100):
-        provider.get_tracer("t").start_span(f"span {index}").end()
-        processor.relieve()
-    assert processor.force_flush(30_000) is True
-    assert sink.span_names() == [f"span {index}" for index in range(100)]
-    assert drops == []
-    processor.shutdown(1000)
-
-
 def test_batch_processor_exports_a_full_batch_without_waiting(sink, span_exporter):
     exporter = span_exporter(sink.url)
     processor = SpanBatchProcessor(exporter, BatchLimits(delay_millis=3_600_000, batch=4, queue=100))

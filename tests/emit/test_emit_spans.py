@@ -96,6 +96,19 @@ def test_a_step_of_a_call_that_is_not_sampled_offers_no_exemplar(telemetry):
     assert telemetry.spans == []
 
 
+def test_no_half_of_a_surrogate_pair_keeps_a_span_from_being_sent(telemetry):
+    """A tool, a block or a label may be named with a cut emoji: JSON can spell that, UTF-8 cannot."""
+    writer = SpanWriter(Settings({}), OneOfEach(telemetry))  # type: ignore[arg-type]
+    half = "a\ud83d"
+    bad = Step(half, 1, 2, "measured", index=0, name=half, tool_name=half, tool_call_id=half, labels={half: half})
+    writer.step(bad, call(model=half))
+    (span,) = telemetry.spans
+    assert span.name == "reasoning_step a?"
+    texts = [text for pair in span.attributes.items() for text in pair if isinstance(text, str)]
+    assert [text.encode("utf-8") for text in texts].count(b"a?") == 6
+    assert span.attributes["claudescope.label.a?"] == "a?"
+
+
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [

@@ -144,10 +144,6 @@ class _Batching(Generic[T]):
                 except Exception:
                     _logger.exception("claudescope: exporting a batch failed")
 
-    def relieve(self) -> None:
-        if len(self._items) > self._limits.queue // 2:
-            self.drain()
-
     def end(self, timeout: float) -> None:
         with self._lock:
             self._ended = True
@@ -159,15 +155,11 @@ class _Batching(Generic[T]):
 
 
 class _Processor(Generic[T]):
-    """What both processors do with their exporter: the SDK's names for relieving, flushing and ending it."""
+    """What both processors do with their exporter: the SDK's names for flushing and ending it."""
 
     def __init__(self, exporter: Any, limits: BatchLimits, on_full: Callable[[int], None] | None, name: str) -> None:
         self.exporter: Final = exporter
         self._batching: _Batching[T] = _Batching(exporter.export, limits, _count(exporter, on_full), name)
-
-    def relieve(self) -> None:
-        """Exports on the calling thread if over half of the room is taken: a producer that may wait, waits here."""
-        self._batching.relieve()
 
     def force_flush(self, timeout_millis: int | None = 30_000) -> bool:
         """Exports what waits and gives the exporter's own answer."""

@@ -11,7 +11,7 @@ from opentelemetry.util.types import AttributeValue
 from .. import __version__, semconv
 from ..settings import Settings
 from ..steps.model import Call, Step
-from .content import call_content, request_sha256, step_content
+from .content import call_content, encodable, request_sha256, step_content
 from .metrics import NO_EXEMPLAR, input_tokens
 from .providers import Providers
 
@@ -46,7 +46,7 @@ class SpanWriter:
         if not under.trace_flags.sampled:
             return NO_EXEMPLAR
         span = self._tracer_of(call).start_span(
-            f"{semconv.STEP_SPAN} {step.kind}",
+            encodable(f"{semconv.STEP_SPAN} {step.kind}"),
             context=trace.set_span_in_context(NonRecordingSpan(under)),
             kind=SpanKind.INTERNAL,
             attributes=self.step_attributes(step, call),
@@ -97,7 +97,7 @@ class SpanWriter:
             attributes[semconv.LABEL_PREFIX + key] = value
         if self._settings.content != "off":
             attributes.update(step_content(step, self._settings))
-        return attributes
+        return _sendable(attributes)
 
     def call(self, call: Call) -> Context:
         """Ends our own call span, or releases somebody else's; gives the context to record the call's metrics in."""
@@ -108,7 +108,7 @@ class SpanWriter:
             sampled = call.context.trace_flags.sampled
             return trace.set_span_in_context(NonRecordingSpan(call.context)) if sampled else NO_EXEMPLAR
         span = call.span
-        span.set_attributes({**_response_attributes(call), **late})
+        span.set_attributes({**_sendable(_response_attributes(call)), **late})
         if call.error is not None and call.error.type != "cancelled":
             span.set_status(Status(StatusCode.ERROR))
             span.set_attribute(semconv.ERROR_TYPE, call.error.type)
@@ -130,7 +130,7 @@ class SpanWriter:
             attributes[semconv.LABEL_PREFIX + key] = value
         if self._settings.content == "full":
             attributes.update(call_content(call, self._settings))
-        return attributes
+        return _sendable(attributes)
 
     def evaluations(self, step: Step, call: Call, context: Context) -> None:
         """Emits the verdicts that ``CLAUDESCOPE_EVALUATION_EVENTS`` asks for, in the step's context."""
@@ -165,9 +165,16 @@ class SpanWriter:
             timestamp=at,
             context=context,
             severity_number=SeverityNumber.WARN if label == "fail" else SeverityNumber.INFO,
-            attributes=attributes,
+            attributes=_sendable(attributes),
             event_name=semconv.EVALUATION_EVENT,
         )
+
+
+def _sendable(attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """Attributes of which none keeps its span from being encoded: JSON can spell text that UTF-8 cannot."""
+    return {
+        encodable(name): encodable(value) if isinstance(value, str) else value for name, value in attributes.items()
+    }
 
 
 def _pass(good: bool) -> str:
