@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import orjson
@@ -49,6 +49,11 @@ class Hub:
     def clients(self) -> int:
         """Clients that read now."""
         return len(self._wake)
+
+    @property
+    def next_number(self) -> int:
+        """Number of the next event."""
+        return self._next
 
     @property
     def last_id(self) -> str:
@@ -103,7 +108,7 @@ class Hub:
         if len(self._wake) >= MAX_CLIENTS:
             raise TooManyClientsError
 
-    async def subscribe(self, last_event_id: str | None = None) -> AsyncIterator[bytes]:
+    async def subscribe(self, last_event_id: str | None = None) -> AsyncGenerator[bytes, None]:
         """Frames for one client, many at once when there are many; a comment when nothing happens for 15 s."""
         wake = asyncio.Event()
         self._wake.add(wake)

@@ -53,6 +53,10 @@ class Counters:
 
     def __init__(self, stored: Iterable[tuple[str, float]] = ()) -> None:
         self._values: dict[str, float] = dict(stored)
+        self.senders: set[str] = {
+            service for _, _, name, service, _ in map(orjson.loads, self._values) if name == semconv.STEPS.name
+        }
+        """Services that count their steps themselves, now or before."""
 
     def read(self, request: ExportMetricsServiceRequest) -> tuple[list[CounterPoint], int]:
         """Takes the points of a request; returns those to store, and how many did not fit."""
@@ -83,6 +87,8 @@ class Counters:
                         if delta:
                             value += self._values.get(series, 0.0)
                         self._values[series] = value
+                        if metric.name == semconv.STEPS.name:
+                            self.senders.add(service)
                         points.append(CounterPoint(series, value, point.time_unix_nano // 1_000_000))
         return points, refused
 
@@ -98,3 +104,13 @@ class Counters:
             name, service, labels = orjson.loads(key)
             found.append({"name": name, "labels": {"service": service, **dict(labels)}, "value": value})
         return found
+
+    def dropped(self) -> list[dict[str, Any]]:
+        """What senders say that they dropped, summed over senders: ``{"reason", "kind", "value"}``."""
+        sums: dict[tuple[str, str], float] = {}
+        for item in self.items():
+            if item["name"] == semconv.DROPPED.name and item["value"]:
+                labels = item["labels"]
+                key = str(labels.get(semconv.DROPPED_REASON, "")), str(labels.get(semconv.DROPPED_KIND, ""))
+                sums[key] = sums.get(key, 0.0) + item["value"]
+        return [{"reason": reason, "kind": kind, "value": value} for (reason, kind), value in sorted(sums.items())]

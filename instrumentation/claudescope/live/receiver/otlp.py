@@ -151,7 +151,7 @@ def _count(request: Message) -> None:
             if left < 0:
                 break
             if records == "metrics":
-                left -= sum(len(metric.sum.data_points) for metric in items)
+                left -= sum(len(metric.sum.data_points) + len(metric.histogram.data_points) for metric in items)
     if left < 0:
         raise OtlpError(
             413,
