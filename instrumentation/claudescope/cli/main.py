@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import keyword
 import os
 import sys
 import textwrap
@@ -19,10 +20,15 @@ __all__ = ["COMMANDS", "command_module", "command_parser", "main"]
 COMMANDS: Final[dict[str, str]] = {
     "run": "Run a command and watch the reasoning steps of its Claude calls.",
     "up": "Start the server: OTLP receiver, API and page.",
+    "export": "Write what the store holds, as OTLP/JSON or as records of steps.",
+    "import": "Read exports into the store: OTLP/JSON by the line, or one document.",
+    "data": "Say what the store holds, or delete it.",
     "demo": "Watch example apps with planted faults, without a key and without an app.",
     "doctor": "Say what is installed, what is in force and what to change.",
 }
-"""Every command and its one sentence. The module has the command's name; it is imported only when it is asked for."""
+"""Every command and its one sentence. The module has the command's name, with an underscore where that is a keyword; it
+is imported only when it is asked for.
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 def command_module(name: str) -> ModuleType:
     """The module of a command. It has ``add_arguments``, ``execute`` and ``EXAMPLE``, a line to type."""
-    return import_module(f"{__package__}.{name}")
+    return import_module(f"{__package__}.{name}{'_' * keyword.iskeyword(name)}")
 
 
 def command_parser(name: str) -> argparse.ArgumentParser:
