@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from cli_harness import plain_environment
-from store_kit import START_MS, Serving, contents, fill_store
+from data_kit import START_MS, Serving, contents, fill_store
 
 from claudescope.cli.moments import read_moment, shown
 from claudescope.cli.progress import Progress

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 from cli_harness import command, plain_environment
-from store_kit import START_MS, Serving, contents, event_of, fill_store, run_of
+from data_kit import START_MS, Serving, contents, event_of, fill_store, run_of
 
 from claudescope.cli.demo_script import DemoScript
 from claudescope.cli.documents import kind_of, read_documents

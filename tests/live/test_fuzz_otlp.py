@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hostile_otlp import Shot, Target, large_shots, volleys
+from hostile_otlp import Shot, large_shots, volleys
+from hostile_target import Target
 from hypothesis import HealthCheck, given, settings
 
 

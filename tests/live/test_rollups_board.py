@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from rollups_kit import FILTERS, HOUR, NOW, STEPS, Bench, counts, reason, step
 
 from claudescope.live.filters import StepFilter
 from claudescope.live.records import StepRecord
+from claudescope.live.rollups import board as board_module
 from claudescope.live.rollups import persist
 from claudescope.live.rollups.board import RANGES
 from claudescope.live.store import series as series_module
@@ -115,6 +117,20 @@ async def test_a_step_is_there_at_once_and_stays(bench: Bench) -> None:
     await bench.rollups._count_stored()
     assert bench.rollups.totals()["steps"] == 3
     assert [cell["count"] for cell in await bench.cells(EVERYTHING, NOW - 5 * MINUTE, NOW + 10_000)] == [3]
+
+
+async def test_what_is_counted_is_written_by_itself(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_module, "_RETRY_S", 0.01)
+    monkeypatch.setattr(board_module, "_FLUSH_S", 0.02)
+    running = asyncio.create_task(bench.rollups.run())
+    bench.commit([step(ts_ms=NOW - 1)])
+    deadline = time.monotonic() + 20
+    while persist.load(bench.db).watermark != 1:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_a_full_disk_loses_no_count(bench: Bench) -> None:

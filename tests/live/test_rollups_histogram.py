@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollups_kit import FILTERS, LATENCIES, STEPS, step
 
@@ -105,6 +105,7 @@ def test_packing_loses_nothing(histogram: dict[int, list[int]]) -> None:
     assert list(columns.keys) == sorted(columns.keys)
 
 
+@settings(max_examples=40)
 @given(HISTOGRAMS, HISTOGRAMS, HISTOGRAMS)
 def test_merging_is_associative_and_in_any_order(
     first: dict[int, list[int]], second: dict[int, list[int]], third: dict[int, list[int]]

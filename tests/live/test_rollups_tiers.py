@@ -133,6 +133,34 @@ async def test_what_is_over_its_time_goes(tmp_path: Path) -> None:
     bench.close()
 
 
+@pytest.mark.parametrize("hours", [0.5, 1.1, 3, 47, 50, 24 * 8, 24 * 34])
+async def test_nothing_is_lost_while_no_steps_come(tmp_path: Path, hours: float) -> None:
+    """The last steps before a silence are in the finest tier alone, however long that lasts."""
+    bench = Bench(tmp_path, NOW)
+    for _ in range(300):
+        bench.now_ms += 1000
+        bench.commit([step(ts_ms=bench.now_ms)])
+        await bench.rollups.flush()
+    for again in (0, 1):
+        bench.now_ms += int(hours * HOUR / 2)
+        with bench.transaction():
+            persist.expire(bench.db, persist.load(bench.db).frontiers, bench.now_ms)
+        if again:
+            bench.start()
+        found = await bench.rollups.distribution(EVERYTHING, NOW - HOUR, NOW + HOUR)
+        assert found["total"]["count"] == 300
+        for bucket_ms in (10_000, 60_000, 300_000, HOUR, 6 * HOUR):
+            cells = await bench.cells(EVERYTHING, NOW - HOUR, bench.now_ms + 1, bucket_ms)
+            assert sum(cell["count"] for cell in cells) == 300
+    bench.commit([step(ts_ms=bench.now_ms)])
+    await bench.rollups.flush()
+    found = await bench.rollups.distribution(EVERYTHING, NOW - HOUR, bench.now_ms + 1)
+    assert found["total"]["count"] == 301
+    finest = bench.db.execute("SELECT count(*) FROM rollups WHERE tier = 10 AND bucket_ms <= ?", (NOW + 600_000,))
+    assert (finest.fetchone()[0] > 0) == (hours <= 0.5)  # once a coarser tier has them, they go
+    bench.close()
+
+
 async def test_clocks_of_1970_and_2100_leave_nothing_behind(tmp_path: Path) -> None:
     bench = Bench(tmp_path, NOW)
     far = 4_102_444_800_000  # 2100-01-01

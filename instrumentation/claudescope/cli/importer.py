@@ -43,6 +43,8 @@ _LARGE: Final = 2**20
 """Bytes of a document that is sent in parts."""
 _PART: Final = 100
 """Spans of a part."""
+_REMEMBERED: Final = 500_000
+"""Span ids that tell whether a span is new."""
 _NAMED: Final = 10
 """Lines left out that are named."""
 
@@ -68,7 +70,7 @@ class Importer:
         except BaseException:
             self._target.close()
             raise
-        self._spans = KnownSpans(self._db)
+        self._spans = KnownSpans(self._db, _REMEMBERED)
         self._progress = Progress()
         self._retain = settings.retain
         self._oldest_ns = int((time.time() - settings.retain) * 1e9)

@@ -41,8 +41,8 @@ from .ticker import Ticker
 from .web.api import Api
 from .web.app import make_app
 from .web.connection import Connection
-from .web.derived import StepTotals
 from .web.security import is_loopback
+from .web.spanmetrics import StepTotals
 
 __all__ = ["LiveServer", "bind", "serve"]
 

@@ -55,11 +55,6 @@ class Hub:
         """Number of the next event."""
         return self._next
 
-    @property
-    def last_id(self) -> str:
-        """Id of the latest event."""
-        return f"{self._epoch}-{self._next - 1}"
-
     def publish(self, event: str, data: Any) -> None:
         """Gives one event to everybody."""
         number = self._next

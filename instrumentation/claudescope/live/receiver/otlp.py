@@ -29,7 +29,6 @@ __all__ = [
     "encoding_of",
     "error_body",
     "success_body",
-    "success_message",
     "too_large",
     "unpack",
 ]
@@ -168,7 +167,7 @@ _RESPONSES: Final = {
 }
 
 
-def success_message(signal: str, rejected: int = 0, why: str = "") -> Message:
+def _success_message(signal: str, rejected: int = 0, why: str = "") -> Message:
     """The response message of a signal (``traces``, ``metrics`` or ``logs``) with what was not taken."""
     response, field, _ = _RESPONSES[signal]
     message: Message = response()
@@ -182,7 +181,7 @@ def success_message(signal: str, rejected: int = 0, why: str = "") -> Message:
 def success_body(signal: str, encoding: str, rejected: int = 0, why: str = "") -> bytes:
     """The body of a 200."""
     if encoding == PROTOBUF:
-        return success_message(signal, rejected, why).SerializeToString()
+        return _success_message(signal, rejected, why).SerializeToString()
     if not rejected:
         return b"{}"
     return orjson.dumps({"partialSuccess": {_RESPONSES[signal][2]: str(rejected), "errorMessage": why}})

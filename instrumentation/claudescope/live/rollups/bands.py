@@ -14,17 +14,22 @@ from ..records import StepFigures
 
 __all__ = [
     "CONFIDENCE_BANDS",
+    "CONFIDENCE_BITS",
+    "CONFIDENCE_MASK",
     "CONSUMER",
     "GRID",
     "HEAD_BITS",
     "INVALID",
     "LATENCY_BANDS",
+    "LATENCY_BITS",
     "LATENCY_EDGES",
+    "LATENCY_MASK",
     "QUANTILE_ERROR",
     "TAIL_BITS",
     "TAIL_MASK",
     "UNKNOWN",
     "VALID",
+    "VERDICTS",
     "confidence_upper",
     "key_of",
     "latency_estimate",
@@ -38,16 +43,21 @@ VALID: Final = 1
 INVALID: Final = 2
 CONSUMER: Final = 3
 """The latency source that the figures leave out."""
-TAIL_BITS: Final = 11
+VERDICTS: Final = {None: UNKNOWN, True: VALID, False: INVALID}
+
+CONFIDENCE_BITS: Final = 6
+CONFIDENCE_MASK: Final = (1 << CONFIDENCE_BITS) - 1
+LATENCY_BITS: Final = 9
+LATENCY_MASK: Final = (1 << LATENCY_BITS) - 1
+TAIL_BITS: Final = 2 + LATENCY_BITS
 TAIL_MASK: Final = (1 << TAIL_BITS) - 1
-HEAD_BITS: Final = 13
+HEAD_BITS: Final = 5 + 2 + CONFIDENCE_BITS
 
 GRID: Final = tuple(place / 20 for place in range(21))
 """Confidences that have a band of their own: 0, .05, ... 1. Between two of them lies one band."""
 CONFIDENCE_BANDS: Final = 2 * len(GRID)
 """Band 0: none; ``2 * n + 1``: exactly ``GRID[n]``; ``2 * n``: between ``GRID[n - 1]`` and ``GRID[n]``."""
 
-_VERDICTS: Final = {None: UNKNOWN, True: VALID, False: INVALID}
 _SOURCES: Final = {None: 0, "measured": 1, "apportioned": 2, "consumer": CONSUMER}
 _MAX_US: Final = 2**54
 """A duration in OTLP has 64 bits of nanoseconds: less than this."""
@@ -106,12 +116,12 @@ def key_of(step: StepFigures) -> int:
         index = semconv.INDEX_CAP
     confidence = step["confidence"]
     latency = step["latency_us"]
-    key = index << 2 | _VERDICTS[step["is_valid"]]
+    key = index << 2 | VERDICTS[step["is_valid"]]
     if confidence is None:
-        key <<= 6
+        key <<= CONFIDENCE_BITS
     else:
         place = bisect_left(GRID, confidence)
-        key = key << 6 | 2 * place + (GRID[place] == confidence)
-    return (key << 2 | _SOURCES.get(step["latency_source"], 1)) << 9 | bisect_left(
+        key = key << CONFIDENCE_BITS | 2 * place + (GRID[place] == confidence)
+    return (key << 2 | _SOURCES.get(step["latency_source"], 1)) << LATENCY_BITS | bisect_left(
         LATENCY_EDGES, latency if latency < _LAST else _LAST
     )

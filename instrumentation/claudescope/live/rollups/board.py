@@ -16,7 +16,7 @@ from ... import semconv
 from ..filters import StepFilter
 from ..records import Dims
 from .bands import INVALID, QUANTILE_ERROR, UNKNOWN, VALID
-from .cache import Columns
+from .cache import ColumnCache
 from .condition import condition_of
 from .pending import Counted, Flush, Pending
 from .persist import State, recount
@@ -91,7 +91,7 @@ class Rollups:
         self._unwritten: Flush | None = None
         self._writing = asyncio.Lock()
         self._counting_stored = state.watermark < last_row
-        self._columns = Columns()
+        self._columns = ColumnCache()
         self._changed: set[int] = set()
 
     def _now(self) -> int:

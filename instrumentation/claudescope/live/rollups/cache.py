@@ -9,7 +9,7 @@ from typing import Final
 from ..filters import StepFilter
 from .tiers import TIERS, floor
 
-__all__ = ["Columns"]
+__all__ = ["ColumnCache"]
 
 _MAX_BYTES: Final = 8 * 2**20
 _MAX_TOUCHED: Final = 20_000
@@ -19,7 +19,7 @@ _EACH: Final = 150
 """Bytes that a column takes beside its JSON, about."""
 
 
-class Columns:
+class ColumnCache:
     """JSON of whole columns by filter and bucket length. Used by the event loop only."""
 
     def __init__(self) -> None:

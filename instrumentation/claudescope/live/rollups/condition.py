@@ -11,19 +11,21 @@ from ... import semconv
 from ..filters import StepFilter
 from .bands import (
     CONFIDENCE_BANDS,
+    CONFIDENCE_BITS,
     GRID,
     HEAD_BITS,
     INVALID,
     LATENCY_BANDS,
+    LATENCY_BITS,
     LATENCY_EDGES,
     TAIL_BITS,
     UNKNOWN,
     VALID,
+    VERDICTS,
 )
 
 __all__ = ["Condition", "condition_of"]
 
-_VERDICTS: Final = {None: UNKNOWN, True: VALID, False: INVALID}
 _HEADS: Final = b"".join(
     (b"\0" * CONFIDENCE_BANDS + b"\2" * (64 - CONFIDENCE_BANDS)) * 3 + b"\2" * 64 for _ in range(1 << HEAD_BITS - 8)
 )
@@ -48,8 +50,8 @@ def condition_of(filter: StepFilter) -> Condition:
     low, high, exact_confidence = _confidence_bands(filter)
     heads = bytearray(_HEADS)
     for index in filter.index or range(semconv.INDEX_CAP + 1):
-        for verdict in {_VERDICTS[value] for value in filter.valid} or (UNKNOWN, VALID, INVALID):
-            head = (index << 2 | verdict) << 6
+        for verdict in {VERDICTS[value] for value in filter.valid} or (UNKNOWN, VALID, INVALID):
+            head = (index << 2 | verdict) << CONFIDENCE_BITS
             heads[head + low : head + high] = b"\1" * (high - low)
     ranges = tuple((run.start() << TAIL_BITS, run.end() << TAIL_BITS) for run in _KEPT.finditer(heads))
     tails, exact_latency = _tails(filter)
@@ -85,10 +87,9 @@ def _tails(filter: StepFilter) -> tuple[bytes | None, bool]:
     if filter.latency_max_us is not None:
         place, same = _nearest(LATENCY_EDGES, filter.latency_max_us - 1)
         high, exact = place + 1 if filter.latency_max_us > 0 else 0, exact and (same or filter.latency_max_us <= 0)
-    width = TAIL_BITS - 2
     tails = bytearray(1 << TAIL_BITS)
     for source in range(4):
-        tails[(source << width) + low : (source << width) + high] = b"\1" * max(0, high - low)
+        tails[(source << LATENCY_BITS) + low : (source << LATENCY_BITS) + high] = b"\1" * max(0, high - low)
     tails[0] = 0  # without source and latency: no time at all
     return bytes(tails), exact
 

@@ -13,7 +13,11 @@ from typing import Any, Final
 from ... import semconv
 from .bands import (
     CONFIDENCE_BANDS,
+    CONFIDENCE_BITS,
+    CONFIDENCE_MASK,
     CONSUMER,
+    LATENCY_BITS,
+    LATENCY_MASK,
     TAIL_BITS,
     TAIL_MASK,
     confidence_upper,
@@ -27,8 +31,7 @@ __all__ = ["Figures", "FiguresByIndex"]
 
 _SLICE: Final = 16_384
 """Rows that are copied at once."""
-_LATENCY_MASK: Final = (1 << 9) - 1
-_CONSUMER_TAIL: Final = CONSUMER << 9
+_CONSUMER_TAIL: Final = CONSUMER << LATENCY_BITS
 """Tails from here on are of steps whose reader was the slow part; tail 0 is of those without any time."""
 
 
@@ -171,13 +174,13 @@ class FiguresByIndex(dict[int, Figures]):
             confidence_sum += confidence
             tail = key & TAIL_MASK
             if 0 < tail < _CONSUMER_TAIL:
-                bands[tail & _LATENCY_MASK] += count
+                bands[tail & LATENCY_MASK] += count
                 latency_sum += latency
         if steps:
             self._add_head(head, steps, confidence_sum, latency_sum)
 
     def _of(self, head: int) -> Figures:
-        index = head >> 8
+        index = head >> CONFIDENCE_BITS + 2
         figures = self.get(index)
         if figures is None:
             figures = self[index] = Figures()
@@ -185,8 +188,8 @@ class FiguresByIndex(dict[int, Figures]):
 
     def _add_head(self, head: int, steps: int, confidence_sum: int, latency_sum: int) -> None:
         figures = self._of(head)
-        figures.verdicts[head >> 6 & 3] += steps
-        figures.confidences[head & 63] += steps
+        figures.verdicts[head >> CONFIDENCE_BITS & 3] += steps
+        figures.confidences[head & CONFIDENCE_MASK] += steps
         figures.confidence_sum += confidence_sum
         figures.latency_sum += latency_sum
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..records import StepFigures
-from .bands import key_of
+from .bands import VERDICTS, key_of
 from .histogram import SERIES_BITS, Histogram, pack
 from .tiers import AHEAD_MS, BUCKET_MS, KEPT_MS
 
@@ -50,8 +50,7 @@ class Pending:
         row = self.watermark
         verdicts = self.verdicts
         for step, row, series in steps:  # noqa: B007 - the last row is the watermark
-            valid = step["is_valid"]
-            verdicts[0 if valid is None else 1 if valid else 2] += 1
+            verdicts[VERDICTS[step["is_valid"]]] += 1
             ts_ms = step["ts_ms"]
             if not oldest <= ts_ms <= newest:
                 continue

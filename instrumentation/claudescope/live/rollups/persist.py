@@ -16,7 +16,7 @@ import orjson
 
 from .histogram import merge
 from .pending import Flush, Pending
-from .tiers import TIERS, Frontiers, advance, floor
+from .tiers import TIERS, Frontiers, advance, floor, oldest
 
 __all__ = ["State", "expire", "load", "recount", "write"]
 
@@ -58,7 +58,7 @@ def write(db: sqlite3.Connection, flush: Flush, now_ms: int | None = None) -> No
     frontiers = advance(state.frontiers, now_ms)
     if frontiers != state.frontiers:
         _roll_up(db, state.frontiers, frontiers)
-        expire(db, now_ms)
+        expire(db, frontiers, now_ms)
     for tier in TIERS:
         frontier = frontiers.get(tier.bucket_ms)
         _add(
@@ -83,12 +83,10 @@ def write(db: sqlite3.Connection, flush: Flush, now_ms: int | None = None) -> No
     )
 
 
-def expire(db: sqlite3.Connection, now_ms: int) -> None:
-    """Deletes buckets that are over their tier's time."""
-    for tier in TIERS:
-        db.execute(
-            "DELETE FROM rollups WHERE tier = ? AND bucket_ms < ?", (tier.bucket_ms // 1000, now_ms - tier.kept_ms)
-        )
+def expire(db: sqlite3.Connection, frontiers: Frontiers, now_ms: int) -> None:
+    """Deletes buckets that are over their tier's time and that the next coarser tier has."""
+    for bucket_ms, begin in oldest(frontiers, now_ms).items():
+        db.execute("DELETE FROM rollups WHERE tier = ? AND bucket_ms < ?", (bucket_ms // 1000, begin))
 
 
 def recount(db: sqlite3.Connection, after: int, up_to: int, limit: int, now_ms: int) -> Flush | None:
@@ -142,13 +140,13 @@ def _add(db: sqlite3.Connection, bucket_ms: int, cells: Iterable[tuple[int, byte
     tier = bucket_ms // 1000
     of_bucket = "FROM rollups WHERE tier = ? AND bucket_ms = ?"
     for start, parts in sorted(new.items()):
-        sizes = dict(map(tuple, db.execute(f"SELECT series, length(data) {of_bucket}", (tier, start))))
+        sizes = dict(map(tuple, db.execute(f"SELECT part, length(data) {of_bucket}", (tier, start))))
         number = max(sizes, default=-1) + 1
         small = [one for one, size in sizes.items() if size < _MAX_BYTES // 2]
         if len(small) >= _MAX_PARTS:
             for one in small:
-                parts += db.execute(f"SELECT data {of_bucket} AND series = ?", (tier, start, one)).fetchone()
-                db.execute(f"DELETE {of_bucket} AND series = ?", (tier, start, one))
+                parts += db.execute(f"SELECT data {of_bucket} AND part = ?", (tier, start, one)).fetchone()
+                db.execute(f"DELETE {of_bucket} AND part = ?", (tier, start, one))
         for part in _joined(parts):
             db.execute("INSERT INTO rollups VALUES (?, ?, ?, ?)", (tier, start, number, part))
             number += 1

@@ -17,7 +17,7 @@ from .figures import FiguresByIndex
 from .histogram import Columns, unpack
 from .pending import Flush
 from .persist import load
-from .tiers import TIERS, Frontiers, Piece, cover, floor, view
+from .tiers import TIERS, Frontiers, Piece, cover, floor, oldest, view
 
 __all__ = ["Asked", "Found", "count_by_series", "figures", "heat"]
 
@@ -63,12 +63,12 @@ class _Histograms:
             yield start, map(unpack, cells)
 
     def _rows(self, pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
-        oldest = {tier.bucket_ms: self._now_ms - tier.kept_ms for tier in TIERS}
+        begin = oldest(self.frontiers, self._now_ms)
         for piece in pieces:
             yield from self._db.execute(
                 "SELECT bucket_ms, data FROM rollups WHERE tier = ? AND bucket_ms >= ? AND bucket_ms < ?"
                 " ORDER BY bucket_ms",
-                (piece.bucket_ms // 1000, max(piece.from_ms, oldest[piece.bucket_ms]), piece.to_ms),
+                (piece.bucket_ms // 1000, max(piece.from_ms, begin[piece.bucket_ms]), piece.to_ms),
             )
 
 

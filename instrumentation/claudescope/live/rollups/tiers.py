@@ -7,6 +7,7 @@ buckets.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "coarser",
     "cover",
     "floor",
+    "oldest",
     "view",
 ]
 
@@ -76,6 +78,17 @@ def advance(frontiers: Frontiers, now_ms: int) -> Frontiers:
         reached = max(floor(reached, tier.bucket_ms), frontiers.get(tier.bucket_ms, 0))
         found[tier.bucket_ms] = reached
     return found
+
+
+def oldest(frontiers: Frontiers, now_ms: int) -> Frontiers:
+    """By bucket length: where the rows that are of use begin. Those that the next coarser tier does not have yet are,
+    however old: after an hour without steps the last minute is in the finest tier alone.
+    """
+    found: Frontiers = {}
+    for tier, above in pairwise(TIERS):
+        begin = min(now_ms - tier.kept_ms, frontiers.get(above.bucket_ms, now_ms))
+        found[tier.bucket_ms] = max(begin, now_ms - KEPT_MS)
+    return {**found, TIERS[-1].bucket_ms: now_ms - KEPT_MS}
 
 
 def view(bucket_ms: int, from_ms: int, to_ms: int, frontiers: Frontiers) -> list[Piece]:

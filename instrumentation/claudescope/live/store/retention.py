@@ -129,7 +129,7 @@ class Retention:
 
     def _sweep(self, now_ms: int) -> None:
         """Deletes what nothing names any more: sources, series that are not counted, and old figures."""
-        persist.expire(self._db, now_ms)
+        persist.expire(self._db, persist.load(self._db).frontiers, now_ms)
         gone = self._db.execute(
             "DELETE FROM sources WHERE id NOT IN (SELECT source FROM spans INDEXED BY spans_ended)"
         ).rowcount

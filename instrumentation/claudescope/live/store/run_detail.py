@@ -7,6 +7,7 @@ import time
 from typing import Any, Final
 
 from .run_list import run_record
+from .schema import CALL_COLUMNS
 from .step_list import steps_of_run
 from .traces import MAX_EVENTS, events_of, spans_of
 
@@ -15,22 +16,8 @@ __all__ = ["find_run"]
 MAX_STEPS: Final = 10_000
 MAX_CALLS: Final = 2000
 MAX_TRACES: Final = 200
-_FIGURES: Final = (
-    "service",
-    "model",
-    "started_ms",
-    "ended_ms",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "cost_usd",
-    "error_type",
-    "status_code",
-    "retries",
-    "first_chunk_ms",
-    "finish",
-)
+_FIGURES: Final = CALL_COLUMNS[4:]
+"""What follows the ids."""
 
 
 def find_run(db: sqlite3.Connection, run_id: str) -> dict[str, Any] | None:
@@ -65,10 +52,11 @@ def _traces(db: sqlite3.Connection, run: int) -> list[bytes]:
     """The run's traces, the first one first."""
     sql = (
         "SELECT trace_id FROM (SELECT trace_id, ts_ms AS at FROM steps INDEXED BY steps_run WHERE run = ?"
-        " UNION ALL SELECT trace_id, ended_ms FROM calls INDEXED BY calls_run WHERE run = ?)"
+        " UNION ALL SELECT trace_id, ended_ms FROM calls INDEXED BY calls_run WHERE run = ?"
+        " UNION ALL SELECT trace_id, started_ms FROM runs WHERE id = ?)"  # a root without a call has neither
         " GROUP BY trace_id ORDER BY min(at), trace_id LIMIT ?"
     )
-    return [row[0] for row in db.execute(sql, (run, run, MAX_TRACES + 1))]
+    return [row[0] for row in db.execute(sql, (run, run, run, MAX_TRACES + 1))]
 
 
 def _call_record(row: sqlite3.Row) -> dict[str, Any]:

@@ -185,11 +185,11 @@ CREATE TABLE counters (
     ts_ms INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE rollups (
-    tier INTEGER,
-    bucket_ms INTEGER,
-    series INTEGER,
-    data BLOB,
-    PRIMARY KEY (tier, bucket_ms, series)
+    tier INTEGER NOT NULL,      -- length of the bucket in s
+    bucket_ms INTEGER NOT NULL, -- where it begins
+    part INTEGER NOT NULL,      -- number of the row: the rows of one bucket add up
+    data BLOB NOT NULL,         -- packed histogram over all series
+    PRIMARY KEY (tier, bucket_ms, part)
 ) WITHOUT ROWID;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """

@@ -6,7 +6,8 @@ import sqlite3
 from collections import OrderedDict
 from typing import Final
 
-from ..records import Dims
+from ..records import Dims, label_json
+from ..rollups.series import OVERFLOW_LABEL
 
 __all__ = ["MAX_COUNTED", "OVERFLOW", "Registry", "counted_series"]
 
@@ -14,7 +15,7 @@ MAX_COUNTED: Final = 5000
 """Series that are counted as themselves; the labels of later ones are left out of the figures."""
 _FOLDED: Final = 1000
 """Further series without labels, and after those as many without tool; the rest is counted as one."""
-OVERFLOW: Final = '{"claudescope.overflow":"true"}'
+OVERFLOW: Final = label_json({OVERFLOW_LABEL: "true"})
 """The labels of a series that stands for others."""
 _REMEMBERED: Final = 16_384
 _FIND: Final = (

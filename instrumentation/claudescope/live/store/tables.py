@@ -17,6 +17,7 @@ import orjson
 from ..records import CallRecord, Chunk, Source, StepRecord, StoredSpan, dims_of
 from ..rollups import persist
 from .jobs import Job, Stored, StoredStep
+from .known import KnownSpans
 from .runs import COLUMNS as RUN_COLUMNS
 from .runs import MERGE, Costs, RunChanges, RunLinks
 from .schema import CALL_COLUMNS, STEP_COLUMNS
@@ -64,8 +65,7 @@ class Tables:
         self._costs = costs
         self._sources: dict[Source, int] = {}
         self._runs: OrderedDict[str, int] = OrderedDict()
-        self._spans: OrderedDict[bytes, set[bytes]] = OrderedDict()
-        self._known = 0
+        self._spans = KnownSpans(db, _KNOWN_SPANS)
         self._links = RunLinks()
         self._series = Registry(db)
         self._texts = Texts(db)
@@ -82,14 +82,13 @@ class Tables:
         """Drops what is remembered of rows, since some of them may not be there."""
         self._sources.clear()
         self._runs.clear()
-        self._spans.clear()
-        self._known = 0
+        self._spans.forget()
         self._series.forget()
         self._next_run = self._last("runs", "last_run") + 1
 
     def write(self, jobs: Sequence[Job]) -> list[Stored]:
         """Writes all jobs; returns what each changed, in order."""
-        self._recall_traces({chunk.trace_id for job in jobs if job.batch for chunk in job.batch.chunks.values()})
+        self._spans.recall({chunk.trace_id for job in jobs if job.batch for chunk in job.batch.chunks.values()})
         changes = RunChanges(self._links, self._costs, int(time.time() * 1000))
         spans: list[tuple[Chunk, list[StoredSpan], set[str]]] = []
         steps: list[tuple[StepRecord, bytes, bytes, int]] = []
@@ -136,15 +135,8 @@ class Tables:
         return results
 
     def _fresh(self, chunk: Chunk, stored: Stored) -> list[StoredSpan]:
-        known = self._spans[chunk.trace_id]
-        fresh: list[StoredSpan] = []
-        for span in chunk.spans:
-            if span.span_id in known:
-                stored.duplicates += 1
-            else:
-                known.add(span.span_id)
-                fresh.append(span)
-        self._known += len(fresh)
+        fresh = [span for span in chunk.spans if self._spans.add(chunk.trace_id, span.span_id)]
+        stored.duplicates += len(chunk.spans) - len(fresh)
         return fresh
 
     def _span_values(self, spans: list[tuple[Chunk, list[StoredSpan], set[str]]], numbers: dict[str, int]) -> list[Any]:
@@ -182,23 +174,6 @@ class Tables:
                 self._db.execute(head + ", ".join([row] * size) + tail, part)
                 start += size
 
-    def _recall_traces(self, traces: set[bytes]) -> None:
-        """Loads the span ids of traces that are not remembered."""
-        missing: list[bytes] = []
-        for trace in traces:
-            if trace in self._spans:
-                self._spans.move_to_end(trace)
-            else:
-                missing.append(trace)
-                self._spans[trace] = set()
-        for at in range(0, len(missing), 256):
-            part = missing[at : at + 256]
-            rows = self._db.execute(f"SELECT trace_id, span_ids FROM spans WHERE trace_id IN ({_marks(part)})", part)
-            for trace, ids in rows:
-                found = [ids[i : i + 8] for i in range(0, len(ids), 8)]
-                self._spans[trace].update(found)
-                self._known += len(found)
-
     def _number_runs(self, run_ids: Iterable[str]) -> dict[str, int]:
         numbers: dict[str, int] = {}
         missing: list[str] = []
@@ -232,9 +207,7 @@ class Tables:
         return number
 
     def _trim(self) -> None:
-        while self._known > _KNOWN_SPANS and len(self._spans) > 1:
-            _, ids = self._spans.popitem(last=False)
-            self._known -= len(ids)
+        self._spans.trim()
         while len(self._runs) > _KNOWN_RUNS:
             self._runs.popitem(last=False)
 

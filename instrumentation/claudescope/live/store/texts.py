@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
@@ -30,13 +29,12 @@ def add_text_search(db: sqlite3.Connection, where: Where, text: str, limit: int)
 
     Case makes no difference; without an index, or for one or two characters, to the letters a to z only.
     """
-    if len(text) >= _SHORTEST and is_indexed(db):
-        phrase = '"' + text.replace('"', '""') + '"'
+    if len(text) >= _SHORTEST and "\0" not in text and is_indexed(db):  # where the index's language is at its end
         found = "SELECT rowid AS step FROM texts_index WHERE texts_index MATCH ? ORDER BY rowid DESC"
-        value = phrase
+        value = '"' + text.replace('"', '""') + '"'
     else:
-        found = "SELECT step FROM texts WHERE text LIKE ? ESCAPE '!' ORDER BY step DESC"
-        value = "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
+        found = "SELECT step FROM texts WHERE instr(lower(text), lower(?)) ORDER BY step DESC"
+        value = text
     where.add(f"r.id IN (SELECT run FROM steps WHERE id IN (SELECT step FROM ({found} LIMIT {limit})))", value)
 
 

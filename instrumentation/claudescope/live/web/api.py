@@ -14,13 +14,13 @@ from ..store.inventory import store_files
 from ..store.reader import Reader
 from ..store.writer import Writer
 from ..stream import Hub
-from .derived import StepTotals
 from .endpoint import Asked, Endpoint
 from .events import Events
 from .figures import Figures
 from .metrics import Metrics
 from .openapi import document
 from .runs import Runs
+from .spanmetrics import StepTotals
 from .status import Status
 from .steps import Steps
 from .traces import Traces

@@ -15,9 +15,9 @@ from ..receiver.ingest import Ingest
 from ..rollups.board import Rollups
 from ..store.writer import Writer
 from ..stream import Hub
-from .derived import StepTotals
 from .endpoint import Asked, Endpoint, compressed
 from .exposition import Exposition, figure
+from .spanmetrics import StepTotals
 
 __all__ = ["OWN", "Metrics", "Own"]
 

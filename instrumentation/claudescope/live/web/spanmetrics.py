@@ -15,9 +15,13 @@ from ... import semconv
 from ..receiver.points import Count, Distribution, Series
 from ..rollups.bands import (
     CONFIDENCE_BANDS,
+    CONFIDENCE_BITS,
+    CONFIDENCE_MASK,
     CONSUMER,
     INVALID,
+    LATENCY_BITS,
     LATENCY_EDGES,
+    LATENCY_MASK,
     TAIL_BITS,
     TAIL_MASK,
     UNKNOWN,
@@ -36,10 +40,6 @@ MAX_SETS: Final = 10_000
 """Label sets of a metric; further ones are counted together: without check and business labels, the rest as `other`."""
 OTHER: Final = "other"
 _REMEMBERED: Final = 50_000
-_CONFIDENCE_BITS: Final = 6
-_CONFIDENCE_MASK: Final = (1 << _CONFIDENCE_BITS) - 1
-_LATENCY_BITS: Final = 9
-_LATENCY_MASK: Final = (1 << _LATENCY_BITS) - 1
 _VERDICTS: Final = {UNKNOWN: "unknown", VALID: "true", INVALID: "false"}
 _SOURCES: Final = {1: "measured", 2: "apportioned", CONSUMER: "consumer"}
 _DURATIONS: Final = semconv.STEP_DURATION.boundaries
@@ -99,19 +99,19 @@ class StepTotals:
         for cell in flush.cells.values():
             for key, series, count, confidence, latency in zip(*unpack(cell), strict=True):
                 head = key >> TAIL_BITS
-                rows = known.get(head >> _CONFIDENCE_BITS << SERIES_BITS | series)
+                rows = known.get(head >> CONFIDENCE_BITS << SERIES_BITS | series)
                 if rows is None:
-                    rows = self._find(head >> _CONFIDENCE_BITS, series, table)
+                    rows = self._find(head >> CONFIDENCE_BITS, series, table)
                 counts, verdict, durations, confidences = rows
                 counts[verdict] += count
-                band = head & _CONFIDENCE_MASK
+                band = head & CONFIDENCE_MASK
                 if band:
                     confidences[_CONFIDENCE_PLACES[band]] += count
                     confidences[-1] += confidence
                 tail = key & TAIL_MASK
-                if tail > _LATENCY_MASK:
-                    row = durations[tail >> _LATENCY_BITS]
-                    row[_LATENCY_PLACES[tail & _LATENCY_MASK]] += count
+                if tail > LATENCY_MASK:
+                    row = durations[tail >> LATENCY_BITS]
+                    row[_LATENCY_PLACES[tail & LATENCY_MASK]] += count
                     row[-1] += latency
 
     def _find(self, start: int, series: int, table: SeriesTable) -> _Rows:

@@ -10,7 +10,7 @@ from live_kit import Client, Sender, running
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from claudescope import semconv
-from claudescope.live.web import derived
+from claudescope.live.web import spanmetrics
 
 MODEL = "m"
 BASE = (
@@ -38,7 +38,7 @@ def scrape(live: Client, start: str) -> list[str]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "GRACE_S", 0.0)
+    monkeypatch.setattr(spanmetrics, "GRACE_S", 0.0)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -66,7 +66,7 @@ def test_confidences_are_exact_at_every_bound(live: Client) -> None:
 def test_steps_are_counted_by_verdict_tool_check_and_chosen_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(derived, "GRACE_S", 0.0)
+    monkeypatch.setattr(spanmetrics, "GRACE_S", 0.0)
     with running(tmp_path / "data", metric_labels=("team",)) as live:
         invalid = {semconv.STEP_VALID: False, semconv.STEP_VALIDITY_REASON: "stop_reason.refusal"}
         team = {semconv.LABEL_PREFIX + "team": "x", semconv.LABEL_PREFIX + "other": "y"}
@@ -123,7 +123,7 @@ def test_a_service_is_given_the_time_to_send_its_metrics(live: Client) -> None:
 
 @pytest.mark.usefixtures("at_once")
 def test_too_many_tools_become_other(live: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "MAX_SETS", 2)
+    monkeypatch.setattr(spanmetrics, "MAX_SETS", 2)
     for tool in "abcd":
         send(live, steps=[{semconv.TOOL_NAME: tool}])
         scrape(live, "claudescope_steps_total")
