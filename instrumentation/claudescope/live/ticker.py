@@ -43,6 +43,7 @@ class Ticker:
             await asyncio.sleep(_TICK)
             tick += 1
             try:
+                self._hub.tell_left_out()
                 await self._publish_runs()
                 if not tick % _STATS_TICKS:
                     await self._publish_stats()

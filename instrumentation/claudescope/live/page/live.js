@@ -59,11 +59,29 @@ function open() {
     close();
     retry = setTimeout(open, 2000);
   });
-  for (const name of ["step", "run", "stats", "lag"]) {
+  for (const name of ["step", "run", "stats"]) {
     stream.addEventListener(name, (event) => {
       const { data, lastEventId } = /** @type {MessageEvent} */ (event);
       tell(name, JSON.parse(data), Number(lastEventId.slice(lastEventId.lastIndexOf("-") + 1)));
     });
+  }
+  stream.addEventListener("lag", (event) => miss(JSON.parse(event.data).count));
+}
+
+/** @type {{count: number | null} | null} what was missed and not yet told */
+let missed = null;
+let toldMissed = -Infinity;
+
+/** Tells of missed events at most every five seconds: what is shown is asked for again each time. @param {number | null} count */
+function miss(count) {
+  if (missed) missed.count = missed.count === null || count === null ? null : missed.count + count;
+  else {
+    missed = { count };
+    setTimeout(() => {
+      toldMissed = performance.now();
+      tell("lag", missed);
+      missed = null;
+    }, Math.max(0, toldMissed + 5000 - performance.now()));
   }
 }
 

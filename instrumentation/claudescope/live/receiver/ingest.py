@@ -127,7 +127,7 @@ class Ingest:
         published = 0
         for _ in read_spans(request, batch):
             for step in batch.steps[published:]:
-                self._hub.publish("step", step)
+                self._hub.publish_step(step)
             published = len(batch.steps)
             if batch.spans >= 1000:
                 await asyncio.sleep(0)

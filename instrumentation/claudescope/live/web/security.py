@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import ipaddress
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -155,8 +154,7 @@ class Guard:
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), self._token):
             return True
-        try:
-            morsel = SimpleCookie(headers.get(b"cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return morsel is not None and hmac.compare_digest(morsel.value.encode(), self._cookie.encode())
+        # By hand: SimpleCookie gives up at a cookie that it does not like, and those of all ports of a host come here.
+        cookies = (cookie.strip().partition("=") for cookie in headers.get(b"cookie", "").split(";"))
+        ours = (value.encode("latin-1") for name, _, value in cookies if name == COOKIE)
+        return any(hmac.compare_digest(value, self._cookie.encode()) for value in ours)
