@@ -19,7 +19,7 @@ from claudescope.live.store.jobs import Job, LogEvent
 from claudescope.live.store.retention import Retention
 from claudescope.live.store.run_detail import find_run
 from claudescope.live.store.run_list import RunQuery, find_runs
-from claudescope.live.store.schema import connect, connect_reader
+from claudescope.live.store.schema import bytes_in_use, connect, connect_reader
 from claudescope.live.store.writer import Writer
 
 NOW = 1_800_000_000_000
@@ -97,6 +97,64 @@ def test_steps_that_are_not_counted_yet_stay(store: Store) -> None:
     work(retention)
     assert set(counts(store).values()) == {0}
     assert store.one("SELECT value FROM meta WHERE key = 'last_run'") == (2,)
+
+
+def test_a_root_without_steps_and_calls_goes_too(store: Store) -> None:
+    for name, end_ms in (("old", NOW - 8 * DAY), ("new", NOW - DAY)):
+        sender = Sender()
+        root = {semconv.CHAIN_ID: name, semconv.OPERATION_NAME: "invoke_workflow"}
+        sender.span(root, trace=os.urandom(16), end_ms=end_ms)
+        store.write(sender)
+    work(Retention(store.db, 7 * DAY, None))
+    assert [found["run_id"] for found in find_runs(store.reader, RunQuery())["items"]] == ["new"]
+    late = Sender()  # the root of a run whose steps have gone
+    late.span({semconv.CHAIN_ID: "late", semconv.OPERATION_NAME: "invoke_workflow"}, end_ms=NOW - 8 * DAY + 1)
+    store.write(run("late", NOW - 8 * DAY))
+    work(Retention(store.db, 7 * DAY, None))
+    store.write(late)
+    work(Retention(store.db, 7 * DAY, None))
+    assert [found["run_id"] for found in find_runs(store.reader, RunQuery())["items"]] == ["new"]
+
+
+def test_a_clock_that_is_ahead_does_not_take_the_room_of_others(store: Store) -> None:
+    far = 4_102_444_800_000  # 2100-01-01
+    store.write(*(run(f"now-{number}", NOW - number, 40_000) for number in range(10)))
+    least = bytes_in_use(store.db)
+    store.write(*(run(f"far-{number}", far + number, 40_000) for number in range(10)))
+    retention = Retention(store.db, 7 * DAY, int(least / 0.95) + 20_000)  # below 95 % of it nothing goes
+    work(retention)
+    left = [found["run_id"] for found in find_runs(store.reader, RunQuery())["items"]]
+    assert sorted(left) == sorted(f"now-{number}" for number in range(10))
+    store.write(run("later", NOW + 1))
+    work(retention)
+    assert store.one("SELECT count(*) FROM runs WHERE run_id = 'later'") == (1,)
+
+
+def test_a_clock_of_the_server_that_was_ahead_deletes_nothing_that_comes_after(store: Store) -> None:
+    ahead = NOW + 365 * DAY
+    store.write(*(run(f"run-{number}", ahead - number, 40_000) for number in range(10)))
+    retention = Retention(store.db, 7 * DAY, bytes_in_use(store.db) - 100_000)
+    work(retention, ahead)
+    assert 0 < int(str(store.one("SELECT count(*) FROM runs")[0])) < 10
+    store.write(run("later", NOW))
+    work(retention, NOW)
+    assert store.one("SELECT count(*) FROM runs WHERE run_id = 'later'") == (1,)
+
+
+def test_an_index_of_texts_that_are_gone_takes_no_room(store: Store) -> None:
+    before = bytes_in_use(store.db)
+    dice = random.Random(5)
+    for batch in range(20):
+        sender = Sender()
+        for index in range(50):
+            text = dice.randbytes(200).hex()
+            sender.step(index, {semconv.STEP_TEXT: text}, trace=bytes([batch + 1] * 16), end_ms=NOW - 8 * DAY)
+        store.write(sender)
+    work(Retention(store.db, 7 * DAY, None))
+    assert bytes_in_use(store.db) - before < 100_000
+    store.write(run("new", NOW))
+    assert len(find_runs(store.reader, RunQuery(q="text of new"))["items"]) == 1
+    store.db.execute("INSERT INTO texts_index (texts_index, rank) VALUES ('integrity-check', 1)")
 
 
 def test_it_goes_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,12 +243,14 @@ def test_search_by_ids_and_labels(store: Store) -> None:
 def test_search_by_text(store: Store, indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not indexed:
         monkeypatch.setattr(texts, "is_indexed", lambda db: False)
-    for number, text in enumerate(("The total is 42 %.", 'He said "total" twice', "Bericht über Äpfel", None), 1):
+    for number, text in enumerate(
+        ("The total is 42 %.", 'He said "total" twice', "Bericht über Äpfel", None, "A\0b"), 1
+    ):
         sender = Sender()
         attributes = {semconv.CHAIN_ID: f"run-{number}", **({semconv.STEP_TEXT: text} if text else {})}
         sender.step(0, attributes, trace=bytes([number] * 16))
         store.write(sender)
-    assert store.one("SELECT count(*) FROM texts") == (3,)
+    assert store.one("SELECT count(*) FROM texts") == (4,)
     for q, expected in (
         ("total", ["run-2", "run-1"]),
         ("TOTAL IS", ["run-1"]),
@@ -260,8 +262,23 @@ def test_search_by_text(store: Store, indexed: bool, monkeypatch: pytest.MonkeyP
         ("total AND twice", []),
         ("*", []),
         ("error: none", []),
+        ("42\0", []),
+        ("\0\0\0", []),
+        ("a\0B", ["run-5"]),
+        ("\0", ["run-5"]),
     ):
         assert sorted(ids(store, q=q)) == sorted(expected), q
+
+
+def test_a_run_that_never_called_has_its_root(store: Store) -> None:
+    sender = Sender()
+    root = {semconv.CHAIN_ID: "early", semconv.OPERATION_NAME: "invoke_workflow"}
+    sender.span(root, trace=b"\x05" * 16, end_ms=NOW, name="invoke_workflow")
+    store.write(sender)
+    found = find_run(store.reader, "early")
+    assert found is not None
+    assert found["traces"] == ["05" * 16]
+    assert [span["name"] for span in found["spans"]] == ["invoke_workflow"]
 
 
 def test_one_run_with_all_of_it(store: Store) -> None:

@@ -96,6 +96,24 @@ def test_a_link_on_another_site_opens_the_page(guarded: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    "others",
+    [
+        "{}",
+        'theme={{"dark":true,"x":[1]}}; {}',  # a browser sends the cookies of all ports of this host
+        "a[0]=1; {}; b=2",
+        "=;;lone; {}",
+        "claudescope=of-another-server; {}",
+        "{}; claudescope=of-another-server",
+        "x=\xff;{}",
+    ],
+)
+def test_cookies_of_other_programs_do_not_hide_ours(guarded: Client, others: str) -> None:
+    cookie = guarded.get(f"/?token={SPELLED}").headers["set-cookie"].partition(";")[0]
+    assert guarded.get("/api/status", Cookie=others.format(cookie)).status == 200
+    assert guarded.get("/api/status", Cookie=others.format("claudescope=" + "0" * 64)).status == 401
+
+
+@pytest.mark.parametrize(
     "header",
     [
         "Authorization: Basic s3cret&=?",

@@ -8,6 +8,8 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import orjson
 
+from ..live.receiver.otlp_json import parse
+
 __all__ = ["Document", "Kind", "kind_of", "read_documents"]
 
 MAX_DOCUMENT: Final = 64 * 2**20
@@ -75,6 +77,6 @@ def _document(text: bytes, line: int) -> Document:
     if len(text) > MAX_DOCUMENT:
         return Document(line, len(text), None, f"is longer than {MAX_DOCUMENT // 2**20} MiB")
     try:
-        return Document(line, len(text), orjson.loads(text))
+        return Document(line, len(text), parse(text))
     except orjson.JSONDecodeError as error:
         return Document(line, len(text), None, f"is not JSON: {error}")

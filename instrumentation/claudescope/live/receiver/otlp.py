@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from .otlp_json import JsonError, fill
+from .otlp_json import JsonError, fill, parse
 
 __all__ = [
     "JSON",
@@ -127,7 +127,7 @@ def decode(request: type[M], body: bytes, encoding: str) -> M:
         return message
     message = request()
     try:
-        fill(message, orjson.loads(body))
+        fill(message, parse(body))
     except (orjson.JSONDecodeError, JsonError) as error:
         raise OtlpError(
             400, "bad_json", f"The body is not OTLP/JSON: {error}.", "Ids are hex, field names lowerCamelCase."

@@ -6,6 +6,7 @@ import sqlite3
 from typing import Any, Final
 
 from ..rollups import persist
+from ..rollups.tiers import AHEAD_MS
 from .schema import bytes_in_use
 from .texts import Texts
 
@@ -16,6 +17,8 @@ _SPANS: Final = 200
 _STEPS: Final = 1600
 _CALLS: Final = 400
 _EVENTS: Final = 400
+_RUNS: Final = 400
+"""Of those that never had a step or a call, only a root."""
 _ROOM: Final = 0.95
 """Of the largest size, when more was in use: so that not each request starts it again."""
 _FREE_PAGES: Final = 256
@@ -47,10 +50,13 @@ class Retention:
 
     def work(self, now_ms: int) -> bool:
         """Does one piece, in a transaction of its own; returns whether there is more. Raises sqlite3.Error."""
-        before = max(self._before, now_ms - self._retain_ms if self._retain_ms is not None else 0)
+        aged = now_ms - self._retain_ms if self._retain_ms is not None else 0
+        if self._before > now_ms + AHEAD_MS:
+            self._before = 0  # the server's clock was ahead: what comes now would go at once
+        before = max(self._before, aged)
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            more = self._delete(before) or self._make_room()
+            more = self._delete(before) or self._make_room(now_ms)
             if not more and now_ms - self._swept_ms >= _SWEEP_MS:
                 self._swept_ms = now_ms
                 self._sweep(now_ms)
@@ -61,20 +67,37 @@ class Retention:
         self._db.execute("COMMIT")
         return more or self._give_back()
 
-    def _delete(self, before: int) -> bool:
-        """Deletes a piece of what ended before a time; whether there was something."""
+    def _delete(self, before: int, since: int = 0) -> bool:
+        """Deletes a piece of what ended before a time, and not before another; whether there was something."""
         db = self._db
-        spans = self._found("SELECT id FROM spans INDEXED BY spans_ended WHERE ended_ms < ?", before, _SPANS)
+        spans = self._found(
+            "SELECT id FROM spans INDEXED BY spans_ended WHERE ended_ms < ? AND ended_ms >= ?", before, since, _SPANS
+        )
         counted = db.execute("SELECT value FROM meta WHERE key = 'rollup_watermark'").fetchone()
         steps = self._found(
-            "SELECT id, run FROM steps INDEXED BY steps_time WHERE ts_ms < ? AND id <= ?",
+            "SELECT id, run FROM steps INDEXED BY steps_time WHERE ts_ms < ? AND ts_ms >= ? AND id <= ?",
             before,
+            since,
             _STEPS,
             counted[0] if counted else 2**62,  # what the figures do not count yet is asked for once more
         )
-        calls = self._found("SELECT id, run FROM calls INDEXED BY calls_ended WHERE ended_ms < ?", before, _CALLS)
-        events = self._found("SELECT digest FROM events INDEXED BY events_time WHERE ts_ms < ?", before, _EVENTS)
-        if not (spans or steps or calls or events):
+        calls = self._found(
+            "SELECT id, run FROM calls INDEXED BY calls_ended WHERE ended_ms < ? AND ended_ms >= ?",
+            before,
+            since,
+            _CALLS,
+        )
+        events = self._found(
+            "SELECT digest FROM events INDEXED BY events_time WHERE ts_ms < ? AND ts_ms >= ?", before, since, _EVENTS
+        )
+        roots = self._found(
+            "SELECT id FROM runs INDEXED BY runs_started WHERE started_ms < ?1 AND started_ms >= ?2"
+            " AND ended_ms < ?1 AND steps = 0 AND calls = 0",
+            before,
+            since,
+            _RUNS,
+        )
+        if not (spans or steps or calls or events or roots):
             return False
         db.executemany("DELETE FROM spans WHERE id = ?", spans)
         db.executemany("DELETE FROM steps WHERE id = ?", [(step,) for step, _ in steps])
@@ -86,6 +109,7 @@ class Retention:
             "INSERT INTO meta SELECT 'last_run', coalesce(max(id), 0) FROM runs WHERE TRUE"
             " ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)"
         )
+        db.executemany("DELETE FROM runs WHERE id = ?", roots)
         db.executemany(
             "DELETE FROM runs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM steps WHERE run = runs.id)"
             " AND NOT EXISTS (SELECT 1 FROM calls WHERE run = runs.id)",
@@ -93,10 +117,10 @@ class Retention:
         )
         return True
 
-    def _found(self, sql: str, before: int, limit: int, *more: int) -> list[Any]:
-        return self._db.execute(f"{sql} LIMIT {limit}", (before, *more)).fetchall()
+    def _found(self, sql: str, before: int, since: int, limit: int, *more: int) -> list[Any]:
+        return self._db.execute(f"{sql} LIMIT {limit}", (before, since, *more)).fetchall()
 
-    def _make_room(self) -> bool:
+    def _make_room(self, now_ms: int) -> bool:
         """Moves on what is deleted, while too much is in use."""
         if self._max_bytes is None:
             return False
@@ -104,6 +128,8 @@ class Retention:
         self._shrinking = used > self._max_bytes * (_ROOM if self._shrinking else 1)
         if not self._shrinking:
             return False
+        if self._delete(2**62, now_ms + AHEAD_MS):
+            return True  # of a wrong clock: never old enough, and by its time everything else would go before it
         ends = self._db.execute(
             "SELECT ended_ms FROM spans INDEXED BY spans_ended ORDER BY ended_ms LIMIT ?", (2 * _SPANS,)
         ).fetchall()
@@ -111,6 +137,11 @@ class Retention:
             return False  # what is left is not spans
         self._before = max(self._before, ends[len(ends) // 2][0] + 1)
         return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more is in use than may be."""
+        return self._max_bytes is not None and self.used > self._max_bytes
 
     @property
     def used(self) -> int:

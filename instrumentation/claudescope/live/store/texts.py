@@ -64,3 +64,6 @@ class Texts:
                     part,
                 )
             self._db.execute(f"DELETE FROM texts WHERE {among}", part)
+        if self._indexed and steps and not self._db.execute("SELECT 1 FROM texts LIMIT 1").fetchone():
+            # what it was told to forget is still there, marked, and may be more than there is room for
+            self._db.execute("INSERT INTO texts_index (texts_index) VALUES ('delete-all')")

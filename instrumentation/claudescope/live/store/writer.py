@@ -27,6 +27,8 @@ _GROUP: Final = 4 * 2**20
 _FIRST_PASS: Final = 10.0
 _PASS: Final = 30.0
 """Seconds from one look at what is too old to the next."""
+_SOON: Final = 1.0
+"""The same, while more comes than there is room for."""
 _PAUSE: Final = 0.005
 """Between two pieces of it."""
 _PROBE: Final = 2.0
@@ -56,7 +58,9 @@ class Writer:
     ) -> None:
         self._tables = Tables(db, costs)
         self._retention = retention
-        self._due = time.monotonic() + _FIRST_PASS
+        self._passed = time.monotonic()
+        """When the latest piece was done."""
+        self._due = self._passed + _FIRST_PASS
         self._db = db
         self._notify = notify
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -115,10 +119,23 @@ class Writer:
                 except queue.Empty:
                     break
             open_ = job is not None
+            began = time.monotonic()
             if group:
                 self._write(group, size)
-            if open_ and time.monotonic() >= self._due:
-                self._keep_house()
+            if open_:
+                self._keep_pace(began)
+
+    def _keep_pace(self, began: float) -> None:
+        """Between two writes, for as long as the one since ``began`` took: so deleting keeps up with writing."""
+        now = time.monotonic()
+        if self._retention is not None and now >= self._passed + _SOON and self._retention.is_full:
+            self._due = now
+        until = 2 * now - began
+        while self._due <= now:
+            self._keep_house()
+            now = time.monotonic()
+            if now >= until:
+                break
 
     def _keep_house(self) -> None:
         """Deletes a piece of what is too old; where writing failed, finds out whether there is room again."""
@@ -137,7 +154,8 @@ class Writer:
         if self.failing is not None:
             self._due = time.monotonic() + _PROBE
         else:
-            self._due = time.monotonic() + (0.0 if more else _PASS)
+            self._passed = time.monotonic()
+            self._due = self._passed + (0.0 if more else _PASS)
 
     def _write(self, group: list[Job], size: int) -> None:
         results: list[Stored] = []
