@@ -12,6 +12,7 @@ import pytest
 from live_kit import Answer, Client, Sender, Stream, running
 
 from claudescope import semconv
+from claudescope.live import stream
 from claudescope.live.receiver.ingest import SIGNALS
 from claudescope.live.web import connection, endpoint, events
 from claudescope.live.web.security import MAX_PARAMETERS, MAX_QUERY
@@ -238,8 +239,8 @@ def test_streams_of_one_address_are_limited(live: Client, monkeypatch: pytest.Mo
         except AssertionError:
             continue
     assert len(streams) == 2
-    for stream in streams:
-        stream.close()
+    for opened in streams:
+        opened.close()
 
 
 # ---------------------------------------------------------------------------------------------- slow readers
@@ -253,8 +254,9 @@ def _fill(live: Client, events_: int) -> None:
         live.send(sender)
 
 
-def test_a_client_that_does_not_read_gets_lag(live: Client) -> None:
+def test_a_client_that_does_not_read_gets_lag(live: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sockets hold some of the events and the ring 8192: of 16,000 it misses many, and is told how many."""
+    monkeypatch.setattr(stream, "STEPS_PER_S", 1_000_000)  # else most are left out for all
     with connected(live, receive_buffer=4096) as opened:
         opened.sendall(b"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         first = opened.recv(100)
@@ -277,6 +279,7 @@ def test_a_client_that_does_not_read_gets_lag(live: Client) -> None:
 
 def test_a_client_that_never_reads_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_STUCK_TIME", 0.5)
+    monkeypatch.setattr(stream, "STEPS_PER_S", 1_000_000)
     with running(tmp_path / "data") as live, connected(live, receive_buffer=4096) as opened:
         opened.sendall(b"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         opened.recv(100)
