@@ -75,7 +75,7 @@ def make_v1(folder: Path) -> None:
         for table, shown in (
             ("sources", "SELECT {} FROM new.sources"),
             ("spans", "SELECT {} FROM new.spans"),
-            ("runs", "SELECT {} FROM new.runs"),
+            ("runs", "SELECT {} FROM (SELECT *, end_rank / 2 AS call_ms FROM new.runs)"),
             ("events", "SELECT {} FROM new.events"),
             ("counters", "SELECT {} FROM new.counters"),
             (
@@ -98,7 +98,7 @@ def rows(folder: Path, sql: str, name: str = FILE_NAME) -> list[tuple[Any, ...]]
 
 RUN = (
     "run_id, trace_id, service, model, started_ms, ended_ms, seen_ms, steps, calls, invalid, min_confidence,"
-    " worst_rank, worst_index, worst_span, input_tokens, output_tokens, call_ms, failed, final"
+    " worst_rank, worst_index, worst_span, input_tokens, output_tokens, failed, final"
 )
 STEP = "run_id, s.trace_id, span_id, call_span_id, step_index, {}, name, ts_ms, latency_us, is_valid, reasons"
 

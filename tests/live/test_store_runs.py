@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from live_kit import Sender
 from store_kit import Store, job, open_store
 
 from claudescope import semconv
+from claudescope.live.filters import StepFilter
 from claudescope.live.store import run_detail, texts, traces
 from claudescope.live.store.jobs import Job, LogEvent
 from claudescope.live.store.run_detail import find_run
@@ -153,6 +155,74 @@ def test_a_run_has_its_labels_name_and_slowest_step(store: Store) -> None:
     (run,) = find_runs(store.reader, RunQuery())["items"]
     assert (run["labels"], run["name"], run["max_latency_us"]) == ({"a": "1", "b": "3"}, "Refund", 900_000)
     assert run["calls"] == 0
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("order", sorted(itertools.permutations("csr")))
+@pytest.mark.parametrize("lead", [0, 30])
+def test_a_root_says_how_its_run_ended_in_any_order(
+    store: Store, order: tuple[str, ...], split: bool, lead: int
+) -> None:
+    """Call, step and root come in any order, in one request or in three; the root ends with its call or later."""
+    run = {semconv.CHAIN_ID: "r"}
+    root, chat = b"\x0a" * 8, b"\x0b" * 8
+    senders = [Sender()]
+    for part in order:
+        sender = senders[-1]
+        if part == "c":
+            sender.span(call(**run, **{semconv.FINISH_REASONS: ["end_turn"]}), span=chat, parent=root, end_ms=NOW)
+        elif part == "s":
+            sender.step(0, run, parent=chat, end_ms=NOW)
+        else:
+            named = {semconv.OPERATION_NAME: "invoke_workflow", semconv.CHAIN_NAME: "Refund", semconv.ERROR_TYPE: "x"}
+            sender.span({**run, **named}, span=root, end_ms=NOW + lead, latency_ms=100 + lead)
+        if split:
+            senders.append(Sender())
+    for sender in senders:
+        store.write(sender)
+    (found,) = find_runs(store.reader, RunQuery())["items"]
+    assert (found["name"], found["status"], found["duration_ms"]) == ("Refund", "failed", 100 + lead)
+    assert (found["calls"], found["steps"]) == (1, 1)
+
+
+def test_the_sdks_own_span_counts_like_ours(store: Store) -> None:
+    """It has other names for what was written to the cache, and for why the answer stopped."""
+    sender = Sender()
+    usage = {semconv.USAGE_INPUT: 6100, semconv.USAGE_CACHE_READ: 5000, "gen_ai.usage.cache_write.input_tokens": 1000}
+    native = {semconv.CHAIN_ID: "r", semconv.REQUEST_MODEL: "priced", "anthropic.message.stop_reason": "end_turn"}
+    sender.span(call(**usage, **native), end_ms=NOW)
+    store.write(sender)
+    found = find_run(store.reader, "r")
+    assert found is not None
+    assert (found["calls"][0]["cache_write_tokens"], found["calls"][0]["finish"]) == (1000, "end_turn")
+    assert found["run"]["cost_usd"] == 100 / 100_000  # the table's price is for what no cache read or wrote
+    assert found["run"]["status"] == "ok"  # not running: it has stopped
+
+
+@pytest.mark.parametrize("end", ["closed", "dropped", "cancelled", "failed"])
+def test_a_call_says_that_its_stream_was_cut(store: Store, end: str) -> None:
+    sender = Sender()
+    sender.span(call(**{semconv.CHAIN_ID: "r", semconv.STREAM_END: end}), end_ms=NOW)
+    store.write(sender)
+    found = find_run(store.reader, "r")
+    assert found is not None
+    assert (found["calls"][0]["finish"], found["run"]["status"]) == (end, "ok")
+
+
+def test_a_refused_call_is_found_by_its_service_and_model(store: Store) -> None:
+    """It has no step; an outage would be invisible to who looks at one service."""
+    for service, model in (("a", "m"), ("b", "n")):
+        sender = Sender(service)
+        refused = {semconv.CHAIN_ID: service, semconv.REQUEST_MODEL: model, semconv.ERROR_TYPE: "overloaded_error"}
+        sender.span(call(**refused), trace=service.encode() * 16, end_ms=NOW)
+        store.write(sender)
+    store.write(a_run("with a step", 9))
+    for sort in SORTS:
+        assert ids(store, where=StepFilter(service=frozenset({"a"})), sort=sort) == ["a"]
+        assert ids(store, where=StepFilter(model=frozenset({"n"})), status="failed", sort=sort) == ["b"]
+        both = StepFilter(service=frozenset({"a"}), model=frozenset({"n"}))
+        assert ids(store, where=both, sort=sort) == []
+        assert ids(store, where=StepFilter(service=frozenset({"a"}), kind=frozenset({"text"})), sort=sort) == []
 
 
 def test_every_sort_pages_without_gaps(store: Store) -> None:

@@ -105,6 +105,13 @@ def module(page: Any, server: Server, name: str, expression: str, argument: Any 
     return page.evaluate(f"async (x) => {{ const m = await import('/{name}.js'); return {expression}; }}", argument)
 
 
+def test_money_is_never_rounded_up(page: Any, server: Server) -> None:
+    given = [(None, 0), (0, 0), (0.000054, 0), (0.000054, 1), (0.0039, 0), (0.0039, 2), (0.015, 0), (2, 0)]
+    assert [module(page, server, "format", "m.cost(x[0], x[1])", list(pair)) for pair in given] == [
+        "unknown", "$0.00", "< $0.0001", "unknown", "$0.0039", "≥ $0.0039", "$0.015", "$2.00",
+    ]  # fmt: skip
+
+
 def test_the_axis(page: Any, server: Server) -> None:
     def value(expression: str) -> Any:
         return module(page, server, "timeline", expression)

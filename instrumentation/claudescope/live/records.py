@@ -290,6 +290,10 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
     get = attributes.get
     finish = get(semconv.FINISH_REASONS)
     reasons = [value.string_value for value in finish.array_value.values[:_MAX_REASONS]] if finish is not None else []
+    if not reasons and (stop := _string(get(semconv.STOP_REASON))):
+        reasons = [stop]
+    end = _string(get(semconv.STREAM_END))
+    cut = end if end != "completed" else None
     failed = span.status.code == Status.STATUS_CODE_ERROR or semconv.ERROR_TYPE in attributes
     root = operation == "invoke_workflow"
     return CallRecord(
@@ -306,16 +310,16 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
         span.end_time_unix_nano // 1_000_000,
         _tokens(get(semconv.USAGE_INPUT)),
         _tokens(get(semconv.USAGE_CACHE_READ)),
-        _tokens(get(semconv.USAGE_CACHE_CREATION)),
+        _tokens(get(semconv.USAGE_CACHE_CREATION) or get(semconv.USAGE_CACHE_WRITE)),
         _tokens(get(semconv.USAGE_OUTPUT)),
         _string(get(semconv.ERROR_TYPE)),
         _whole(get(semconv.HTTP_STATUS)),
         _whole(get(semconv.RETRY_COUNT)) or 0,
         _milliseconds(get(semconv.TIME_TO_FIRST_CHUNK)),
-        ",".join(reasons)[:_MAX_TEXT] or None,
+        cut or ",".join(reasons)[:_MAX_TEXT] or None,
         _labels(attributes),
         failed,
-        root or failed or bool(reasons and not _GOES_ON.intersection(reasons)),
+        root or failed or bool(cut) or bool(reasons and not _GOES_ON.intersection(reasons)),
     )
 
 

@@ -84,7 +84,8 @@ export function size(bytes) {
 export function cost(usd, unpriced = 0) {
   if (usd === null || usd === undefined) return "unknown";
   const digits = usd === 0 || usd >= 1 ? 2 : usd >= 0.01 ? 3 : 4;
-  return `${unpriced ? "≥ " : ""}$${usd > 0 && usd < 0.0001 ? "0.0001" : usd.toFixed(digits)}`;
+  if (usd > 0 && usd < 0.0001) return unpriced ? "unknown" : "< $0.0001";
+  return `${unpriced ? "≥ " : ""}$${usd.toFixed(digits)}`;
 }
 
 /** @param {{check: string, code: string, start: number | null, end: number | null}} reason */

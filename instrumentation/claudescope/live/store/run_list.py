@@ -110,8 +110,11 @@ def _with_steps(
         steps = Where()
         add_step_filter(steps, wanted)
         found = f"FROM steps AS s INDEXED BY steps_run WHERE {steps}"
-        one.add(f"EXISTS (SELECT 1 {found} AND s.run = o.value)", *steps.values)
-        all_.add(f"r.id IN (SELECT s.run {found})", *steps.values)
+        bare = _without_steps(wanted)
+        also = f"SELECT b.id FROM runs AS b WHERE {bare}" if bare else "SELECT NULL WHERE 0"
+        values = (*steps.values, *bare.values)
+        one.add(f"(EXISTS (SELECT 1 {found} AND s.run = o.value) OR o.value IN ({also}))", *values)
+        all_.add(f"(r.id IN (SELECT s.run {found}) OR r.id IN ({also}))", *values)
     for size in sizes:
         near = _first(db, runs, tail, size)
         sql = f"SELECT o.value FROM json_each(?) AS o WHERE {one} LIMIT {more}"
@@ -120,6 +123,18 @@ def _with_steps(
             return numbers
     sql = f"SELECT r.id FROM runs AS r WHERE {all_} AND {runs}{tail}{more}"
     return [row[0] for row in db.execute(sql, (*all_.values, *runs.values))]
+
+
+def _without_steps(wanted: StepFilter) -> Where:
+    """What runs without any step must be for a filter of service and model only: of a call that the API refused there
+    is nothing else to ask about. Empty for another filter, which they cannot satisfy.
+    """
+    where = Where()
+    if wanted == StepFilter(service=wanted.service, model=wanted.model):
+        where.add("b.steps = 0")
+        where.among("b.service", wanted.service)
+        where.among("b.model", wanted.model)
+    return where
 
 
 def _add_status(where: Where, status: str, now: int) -> None:

@@ -37,7 +37,7 @@ COLUMNS: Final = (
     "output_tokens",
     "cost_usd",
     "unpriced",
-    "call_ms",
+    "end_rank",
     "failed",
     "final",
     "labels",
@@ -64,9 +64,9 @@ MERGE: Final = f""" ON CONFLICT (run_id) DO UPDATE SET
     cost_usd = CASE WHEN excluded.cost_usd IS NULL THEN cost_usd
                     ELSE coalesce(cost_usd, 0.0) + excluded.cost_usd END,
     unpriced = unpriced + excluded.unpriced,
-    failed = CASE WHEN excluded.call_ms >= call_ms THEN excluded.failed ELSE failed END,
-    final = CASE WHEN excluded.call_ms >= call_ms THEN excluded.final ELSE final END,
-    call_ms = max(call_ms, excluded.call_ms),
+    failed = CASE WHEN excluded.end_rank >= end_rank THEN excluded.failed ELSE failed END,
+    final = CASE WHEN excluded.end_rank >= end_rank THEN excluded.final ELSE final END,
+    end_rank = max(end_rank, excluded.end_rank),
     labels = CASE WHEN labels IS NULL THEN excluded.labels
                   WHEN excluded.labels IS NULL OR excluded.labels = labels OR length(labels) > {_MAX_LABELS} THEN labels
                   ELSE json_patch(excluded.labels, labels) END"""
@@ -109,9 +109,11 @@ class RunLinks:
 
     def counts(self, call: CallRecord) -> bool:
         """False for a span around a call that was counted: two instrumentations may each make one."""
+        if call.root:
+            return True  # it is around its run's calls, and is none
         if call.span_id in self._wrappers:
             return False
-        if call.parent_id and not call.root:
+        if call.parent_id:
             self._wrappers[call.parent_id] = None
             if len(self._wrappers) > _REMEMBERED:
                 self._wrappers.popitem(last=False)
@@ -141,7 +143,7 @@ class RunChange:
     output_tokens: int = 0
     cost_usd: float | None = None
     unpriced: int = 0
-    call_ms: int = -1
+    end_rank: int = -1
     failed: bool = False
     final: bool = False
     labels: dict[str, str] = field(default_factory=dict)
@@ -206,11 +208,13 @@ class RunChanges:
         if call.root:
             change.name = change.name or call.name
         else:
+            change.model = change.model or call.model
             self._add_usage(change, run_id, call)
         if call.labels:
             change.labels = {**call.labels, **change.labels}
-        if call.ended_ms >= change.call_ms:
-            change.call_ms, change.failed, change.final = call.ended_ms, call.failed, call.final
+        rank = 2 * call.ended_ms + call.root  # a root wins over a call that ended in the same millisecond
+        if rank >= change.end_rank:
+            change.end_rank, change.failed, change.final = rank, call.failed, call.final
         return run_id
 
     def _add_usage(self, change: RunChange, run_id: str, call: CallRecord) -> None:
@@ -255,7 +259,7 @@ class RunChanges:
                 change.output_tokens,
                 change.cost_usd,
                 change.unpriced,
-                change.call_ms,
+                change.end_rank,
                 change.failed,
                 change.final,
                 label_json(change.labels) if change.labels else None,

@@ -104,7 +104,7 @@ CREATE TABLE runs (
     output_tokens INTEGER NOT NULL,
     cost_usd REAL,             -- sum over the calls whose cost is known
     unpriced INTEGER NOT NULL, -- calls with tokens and without a known cost
-    call_ms INTEGER NOT NULL,  -- end of the latest call; failed and final are that call's
+    end_rank INTEGER NOT NULL,  -- of the latest call, whose failed and final these are: 2 * ms + root
     failed INTEGER NOT NULL,
     final INTEGER NOT NULL,
     labels TEXT                -- JSON object
