@@ -17,7 +17,7 @@ from e2e_kit import Server, free_port
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="module")  # only one driver at a time: other modules have their own
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.fail("no chromium on PATH: apt-get install chromium")

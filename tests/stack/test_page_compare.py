@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -19,18 +18,8 @@ from e2e_kit import Server, free_port
 from sent_runs import SentRun
 
 pytestmark = [pytest.mark.stack]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PLANTED = "<img src=x onerror='window.planted=1'>"
 HOUR = 3_600_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.fail("no chromium on PATH: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'claudescope[browser]'")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @pytest.fixture(scope="module")

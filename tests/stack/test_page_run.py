@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -22,17 +21,7 @@ import claudescope.live
 from claudescope import semconv
 
 pytestmark = [pytest.mark.stack]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PLANTED = "<img src=x onerror='window.planted=1'><script>window.planted=1</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.fail("no chromium on PATH: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'claudescope[browser]'")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @pytest.fixture(scope="module")

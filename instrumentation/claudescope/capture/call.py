@@ -385,8 +385,7 @@ class Capture:
         call.ended = ended or time.time_ns()
         call.error = error or call.error
         call.stream_end = stream_end
-        if self.process == os.getpid():  # see ``put``
-            self.recorder.put(CallEnded(call, body))
+        self.put(CallEnded(call, body))
 
 
 def _remote(context: SpanContext) -> SpanContext:
