@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 OLDEST ?= python3.10
 BENCH := .venvs/bench
 
-.PHONY: help install demo compat test test-stack check format docs constraints bench-overhead bench-ingest bench-start clean
+.PHONY: help install demo compat test build-stack stack-native test-stack check format dashboards docs constraints bench-overhead bench-ingest bench-start bench-collector clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -31,7 +31,13 @@ test: $(VENV)/.installed ## all tests but those that need a browser
 compat: $(VENV)/.installed ## the environment for the tests beside other instrumentations and frameworks
 	$(BIN)/python tests/integration/compat_venv.py
 
-test-stack: $(VENV)/.browser ## the tests in a real browser
+build-stack: ## the stack's programs, from pinned Go modules (ten minutes the first time; needs Go)
+	scripts/build-stack
+
+stack-native: $(VENV)/.installed build-stack ## the stack on this machine without containers, until Ctrl-C
+	$(BIN)/python tests/stack/stack_native.py $(ARGS)
+
+test-stack: $(VENV)/.browser build-stack ## the tests on the real programs of the stack and in a real browser
 	$(BIN)/python -m pytest -m stack $(ARGS)
 
 check: $(VENV)/.installed ## lint, types, import rules, generated docs
@@ -40,10 +46,14 @@ check: $(VENV)/.installed ## lint, types, import rules, generated docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/claudescope dashboards check --fail
 
 format: $(VENV)/.installed ## what the linters can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+dashboards: $(VENV)/.installed ## the generated Grafana dashboards and price rules
+	$(BIN)/claudescope dashboards build
 
 docs: $(VENV)/.installed ## the generated reference tables
 	$(BIN)/python docs/generate.py
@@ -70,6 +80,9 @@ bench-ingest: $(VENV)/.installed ## how much the embedded server takes in
 
 bench-start: $(VENV)/.installed ## how fast the embedded server is there, and how small
 	$(BIN)/python bench/start.py $(ARGS)
+
+bench-collector: $(VENV)/.installed build-stack ## what the stack's programs cost a span
+	$(BIN)/python bench/collector.py $(ARGS)
 
 clean: ## everything that the other targets made
 	rm -rf $(VENV) .venvs .cache dist build
