@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 OLDEST ?= python3.10
 BENCH := .venvs/bench
+TSC := npx --yes -p typescript@5.9.3 tsc
 
-.PHONY: help install demo compat test build-stack stack-native test-stack check format dashboards docs constraints bench-overhead bench-ingest bench-start bench-collector clean
+.PHONY: help install demo compat test build-stack stack-native test-stack check check-page format dashboards docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory bench-collector fuzz screenshot clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -47,6 +48,15 @@ check: $(VENV)/.installed ## lint, types, import rules, generated docs
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/claudescope dashboards check --fail
+	@$(MAKE) --no-print-directory check-page
+
+check-page: ## types of the page's scripts; needs npx, which only CI insists on
+	@if command -v npx >/dev/null; then \
+		$(TSC) --noEmit --allowJs --checkJs --strict --skipLibCheck --target es2023 --lib es2023,dom,dom.iterable \
+			--module es2022 --moduleResolution bundler instrumentation/claudescope/live/page/*.js; \
+	else \
+		echo "npx is not here, so the page's types are not checked: install nodejs and npm."; [ "$$CI" != true ]; \
+	fi
 
 format: $(VENV)/.installed ## what the linters can mend
 	$(BIN)/ruff check --fix .
@@ -75,14 +85,26 @@ $(BENCH)/.installed: pyproject.toml bench/requirements.txt
 bench-overhead: $(BENCH)/.installed ## what claudescope adds to an app, beside its peers
 	$(BENCH)/bin/python bench/overhead.py $(ARGS)
 
-bench-ingest: $(VENV)/.installed ## how much the embedded server takes in
-	$(BIN)/python bench/ingest.py $(ARGS)
+bench-ingest: $(VENV)/.browser ## how much the embedded server takes in while its page is open
+	$(BIN)/python bench/ingest.py --page $(ARGS)
+
+bench-live: $(VENV)/.browser ## from a step's end to the pixels that show it
+	$(BIN)/python bench/live.py --streamed 6 $(ARGS)
 
 bench-start: $(VENV)/.installed ## how fast the embedded server is there, and how small
 	$(BIN)/python bench/start.py $(ARGS)
 
+bench-memory: $(VENV)/.installed ## the embedded server's memory at a million steps
+	$(BIN)/python bench/start.py --steps 1000000 $(ARGS)
+
 bench-collector: $(VENV)/.installed build-stack ## what the stack's programs cost a span
 	$(BIN)/python bench/collector.py $(ARGS)
+
+fuzz: $(VENV)/.installed ## hostile OTLP against a real server (ARGS="--minutes 10")
+	$(BIN)/python bench/fuzz.py $(ARGS)
+
+screenshot: $(VENV)/.browser ## docs/page.png, from the demo
+	$(BIN)/python docs/screenshot.py $(ARGS)
 
 clean: ## everything that the other targets made
 	rm -rf $(VENV) .venvs .cache dist build

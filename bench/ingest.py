@@ -1,14 +1,16 @@
 """Ingest of the embedded server: spans a second, acknowledged after the commit, and each of them found again.
 
-    python bench/ingest.py [--rows N] [--spans N] [--fail-below N]
+    python bench/ingest.py [--rows N] [--spans N] [--page] [--fail-below N]
 
 Server and sender are one process each. A span has 12 attributes and about 600 B, a trace has 8 spans, ids are random,
-a request has 512 spans, one client reads the event stream all the time. ``--rows`` fills the store first. At the end
-the store is opened by itself: every acknowledged span id must be there, and the steps counted by trace and by number.
+a request has 512 spans, one client reads the event stream all the time; with ``--page`` that client is the page itself
+in a headless Chromium. ``--rows`` fills the store first. At the end the store is opened by itself: every acknowledged
+span id must be there, and the steps counted by trace and by number.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import http.client
 import os
 import random
@@ -32,7 +34,7 @@ import sys
 from claudescope.live.server import serve
 from claudescope.settings import Settings
 from pathlib import Path
-values = {"port": 0, "grpc_port": 0, "data": Path(sys.argv[1])}
+values = {"port": 0, "grpc_port": 0, "data": Path(sys.argv[1]), "retain": 366 * 86_400.0, "max_size": 10**12}
 sys.exit(serve(Settings(values), open_browser=False, on_ready=lambda url: print(url, flush=True)))
 """
 
@@ -214,9 +216,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=0, help="spans to store first")
     parser.add_argument("--spans", type=int, default=200_000, help="spans to measure with")
+    parser.add_argument("--page", action="store_true", help="the page in a browser, not a plain client of the stream")
     parser.add_argument("--fail-below", type=float, default=0, help="exit with 1 below so many spans a second")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="claudescope-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="claudescope-bench-") as name, contextlib.ExitStack() as undo:
         folder = Path(name)
         server, url = start_server(folder)
         try:
@@ -225,7 +228,15 @@ def main() -> int:
                 seconds, acknowledged, _ = push(url, arguments.rows)
                 print(f"prefilled {len(acknowledged) * BATCH} spans at {len(acknowledged) * BATCH / seconds:,.0f}/s")
             seen: Counter = Counter()
-            threading.Thread(target=listen, args=(url, seen), daemon=True).start()
+            if arguments.page:
+                from live import browser_cpu, chromium
+
+                browser = undo.enter_context(chromium())
+                browser.new_page(viewport={"width": 1280, "height": 900}).goto(url)
+                time.sleep(2)
+                browser_before = browser_cpu()
+            else:
+                threading.Thread(target=listen, args=(url, seen), daemon=True).start()
             time.sleep(0.3)
             before, own = cpu(server.pid), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
             seconds, measured, retries = push(url, arguments.spans)
@@ -241,7 +252,11 @@ def main() -> int:
                 f" client: {(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - own) / spans * 1e6:.1f} us CPU a span"
             )
             time.sleep(0.5)
-            print(f"  stream client: {seen['steps']} steps, {seen['lag']} lag events, {seen['bytes'] / 1e6:.0f} MB")
+            if arguments.page:
+                print(f"  browser with the page: {(browser_cpu() - browser_before) / seconds:.0%} of a core")
+                undo.close()
+            else:
+                print(f"  stream client: {seen['steps']} steps, {seen['lag']} lag events, {seen['bytes'] / 1e6:.0f} MB")
             server.send_signal(signal.SIGTERM)
             assert server.wait(20) == 0
             size = sum(file.stat().st_size for file in folder.iterdir())

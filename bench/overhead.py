@@ -262,16 +262,18 @@ class Hop:
     hits both alike.
     """
 
-    def __init__(self, call: Callable[[], object]) -> None:
+    def __init__(self) -> None:
         from claudescope import control
 
         self.worker, self.seam = control.worker(), control._seam
+
+    def sample(self, call: Callable[[], object]) -> None:
+        """Takes one call as the pattern of those that nobody captures."""
         put, items = self.worker.put, []
         self.worker.put = lambda item: (items.append(item), put(item))
         call()
         self.worker.put = put
-        self.sample = items[-1].call
-        self.body = items[-1].body or message()
+        self.call, self.body = items[-1].call, items[-1].body or message()
         self.worker.drain(5)
 
     def uncaptured(self) -> None:
@@ -280,8 +282,8 @@ class Hop:
 
         from claudescope.steps.items import CallEnded
 
-        span = NonRecordingSpan(self.sample.context)
-        self.worker.put(CallEnded(replace(self.sample, span=span, owned=False, usage={}, blocks=[]), self.body))
+        span = NonRecordingSpan(self.call.context)
+        self.worker.put(CallEnded(replace(self.call, span=span, owned=False, usage={}, blocks=[]), self.body))
         self.worker.drain(5)
 
     def captured(self) -> None:
@@ -290,6 +292,7 @@ class Hop:
 
     def added(self, call: Callable[[], object], n: int) -> float:
         """What capture adds to the median CPU of the calling thread per call, in microseconds."""
+        self.sample(call)
         without, with_ = [], []
         for _ in range(-(-n // TURN)):
             self.seam.remove()
@@ -321,7 +324,7 @@ def measure_calls(variant: str) -> dict[str, float]:
 
     if variant.startswith("claudescope"):
         turn_on(variant)
-        hop = Hop(table["create"][0])
+        hop = Hop()
         found = {}
         for name, (call, n) in table.items():
             provider.force_flush()

@@ -3,8 +3,8 @@
     python bench/start.py [--steps N]
 
 From the start of the process to the answer of ``/healthz``; from the first span sent to the first cell of the heat
-strip, from the API and from the stream; resident memory when N steps (100,000) are stored, after they came in and
-again after a restart.
+strip, from the API and from the stream; resident memory when N steps (100,000) are stored, after they came in, again
+after a restart, and after every question that the page asks of all ranges of time.
 """
 
 import argparse
@@ -20,12 +20,28 @@ from pathlib import Path
 
 from ingest import BATCH, listen, push, rss, start_server
 
+RSS_BARS = {100_000: 100, 1_000_000: 150}
+"""MB by steps stored."""
+RANGES = ("5m", "15m", "1h", "6h", "24h", "7d", "30d")
+QUESTIONS = (
+    *(f"/api/heatmap?range={name}" for name in RANGES),
+    "/api/heatmap?range=7d&kind=thinking&confidence_min=0.7",
+    *(f"/api/{name}?from={{from}}" for name in ("distribution", "facets")),
+    *(f"/api/runs?sort={name}" for name in ("started", "steps", "duration", "tokens", "cost", "worst")),
+    "/api/runs?status=failed",
+    "/api/steps?valid=false&limit=1000",
+    "/api/status",
+)
+
 
 def answer(url: str, path: str) -> dict:
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     try:
         connection.request("GET", path)
-        return json.loads(connection.getresponse().read())
+        found = connection.getresponse()
+        body = found.read()
+        assert found.status == 200, (path, body)
+        return json.loads(body)
     finally:
         connection.close()
 
@@ -75,7 +91,8 @@ def main() -> int:
             threading.Thread(target=listen, args=(url, Counter()), daemon=True).start()
             push(url, arguments.steps - BATCH)
             stored = answer(url, "/api/counters")["stored"]["steps"]
-            report(f"memory at {stored:,} steps, a stream open", rss(server.pid), "MB", 100)
+            bar = next((bar for steps, bar in RSS_BARS.items() if stored <= steps), max(RSS_BARS.values()))
+            report(f"memory at {stored:,} steps, a stream open", rss(server.pid), "MB", bar)
             end(server)
             server, url, seconds = timed_start(folder)
             report(f"process start to /healthz with {stored:,} steps", seconds, "s", 2)
@@ -85,7 +102,12 @@ def main() -> int:
             while sum(cell["count"] for cell in answer(url, "/api/heatmap")["items"]) < stored:
                 time.sleep(0.02)
             print(f"heat strip filled again: {time.perf_counter() - began:.2f} s")
-            report(f"memory at {stored:,} steps after a restart", rss(server.pid), "MB", 100)
+            report(f"memory at {stored:,} steps after a restart", rss(server.pid), "MB", bar)
+            week_ago = int((time.time() - 7 * 86_400) * 1000)
+            for _ in range(3):
+                for path in QUESTIONS:
+                    answer(url, path.format(**{"from": week_ago}))
+            report(f"memory after {3 * len(QUESTIONS)} questions", rss(server.pid), "MB", bar)
         finally:
             if server.poll() is None:
                 end(server)

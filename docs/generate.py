@@ -28,7 +28,13 @@ def _default(value: object) -> str:
 def settings() -> str:
     """The settings of ``claudescope.settings``."""
     rows = [
-        (f"`{setting.variable}`", f"`{key}`", setting.type, _default(setting.default), setting.sentence)
+        (
+            f"`{setting.variable}`",
+            f"`{key}`",
+            setting.type,
+            _default(setting.written or setting.default),
+            setting.sentence,
+        )
         for key, setting in SETTINGS.items()
     ]
     return (

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from .errors import UsageError
 
@@ -37,6 +38,8 @@ class Setting(Generic[T]):
     default: T
     parse: Callable[[Any], T]
     sentence: str
+    written: str = ""
+    """The default as people write it, where that is another form."""
 
     @property
     def variable(self) -> str:
@@ -116,6 +119,35 @@ def size(value: object) -> int:
     if not 0 < parsed < float("inf"):
         raise ValueError("a size above 0, such as 64MiB")
     return int(parsed)
+
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration(value: object) -> float:
+    """Seconds: a number with s, m, h or d; a bare number is seconds."""
+    text = str(value).strip().lower()
+    unit = _SECONDS.get(text[-1:], 1)
+    try:
+        parsed = float(text[:-1] if text[-1:] in _SECONDS else text) * unit
+    except ValueError:
+        raise ValueError("a duration such as 7d, 12h, 30m or 90s") from None
+    if not 0 < parsed < float("inf"):
+        raise ValueError("a duration above 0, such as 7d, 12h, 30m or 90s")
+    return parsed
+
+
+def url(value: object) -> str:
+    """The address of a web server, without a slash at its end, or the empty string."""
+    text = str(value).strip().rstrip("/")
+    try:
+        parts = urlsplit(text)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        named = False
+    if text and (not named or not text.isprintable() or set(text) & set(" \"'<>\\")):
+        raise ValueError("an address such as http://127.0.0.1:16686")
+    return text
 
 
 def names(limit: int) -> Callable[[object], tuple[str, ...]]:
@@ -212,6 +244,24 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         Setting("host", "text", "127.0.0.1", text, "Address that the embedded server listens on."),
         Setting("port", "int", 4318, whole(0, 65_535), "Port of the embedded server: OTLP/HTTP, API, page. 0: any."),
         Setting("grpc_port", "int", 4317, whole(0, 65_535), "Port of the embedded server's OTLP/gRPC. 0: none."),
+        Setting(
+            "retain",
+            "duration",
+            7 * 86_400.0,
+            duration,
+            "How long the embedded server keeps spans, such as 12h or 30d; figures by time are kept for 35 days.",
+            "7d",
+        ),
+        Setting(
+            "max_size",
+            "size",
+            10**9,
+            size,
+            "How large the embedded server's store may grow; the oldest spans make room.",
+            "1GB",
+        ),
+        Setting("jaeger", "url", "", url, "Address of a Jaeger that has the traces too; the page links to it."),
+        Setting("prices", "path", None, path, "A file of the form of `claudescope/prices.json` that replaces it."),
         Setting("token", "text", "", text, "Bearer token of the embedded server; needed to listen beyond loopback."),
     )
 }
@@ -266,6 +316,10 @@ class Settings:
     host: str
     port: int
     grpc_port: int
+    retain: float
+    max_size: int
+    jaeger: str
+    prices: Path | None
     token: str
 
     def __init__(self, values: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -37,9 +38,9 @@ for _ in range(3):
 WAITS = "while [ ! -e second-asked ]; do sleep 0.05; done"
 
 
-def start(folder: Path, standin: StandIn, *argv: str) -> subprocess.Popen[str]:
+def start(folder: Path, standin: StandIn, *argv: str, data: str = "data", port: int = 0) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command("run", "--port", "0", "--grpc-port", "0", "--data", str(folder / "data"), "--", *argv),
+        command("run", "--port", str(port), "--grpc-port", "0", "--data", str(folder / data), "--", *argv),
         env=plain_environment(ANTHROPIC_BASE_URL=standin.url, ANTHROPIC_API_KEY="any"),
         cwd=folder,
         stdin=subprocess.PIPE,  # so that a command can wait for its end
@@ -86,6 +87,47 @@ def test_the_server_outlives_the_run_that_started_it_while_another_uses_it(tmp_p
     assert len(standin.requests) == 4
     assert stored_texts(tmp_path) == 4
     assert probe(url) is None
+
+
+def test_a_run_with_another_folder_counts_as_user_of_the_server_that_it_finds_by_its_port(tmp_path):
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    with StandIn(say("Hello from Claude.")) as standin:
+        first = start(tmp_path, standin, "sh", "-c", WAITS, port=port)
+        url = first.stderr.readline().split()[1]
+        assert url == f"http://127.0.0.1:{port}"
+        second = start(tmp_path, standin, sys.executable, "-c", ASKS, data="elsewhere", port=port)
+        assert second.stderr.readline() == f"claudescope: {url} (already running)\n"
+        said = first.communicate(timeout=60)[1]
+        assert said == "claudescope: the server stays until the other commands that use it have ended.\n"
+        assert probe(url)["service"] == "claudescope"
+        (tmp_path / "first-ended").touch()
+        assert second.communicate(timeout=60)[1] == ""
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert stored_texts(tmp_path) == 4
+    assert not (tmp_path / "elsewhere" / "store.sqlite").exists()
+    until = time.monotonic() + 60
+    while probe(url) is not None:  # and it does not stay for ever
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_server_elsewhere_that_has_just_ended_is_not_used(tmp_path):
+    """We are counted there too late: then we look again, and are counted at home."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    settings = Settings({"data": tmp_path / "data"})
+    ending, user = Users(Settings({"data": elsewhere})), Users(settings)
+    user.join()
+    user.move(elsewhere)
+    assert ending.shut_out(wait=False) is False
+    user.move(None)
+    assert ending.shut_out(wait=False) is True
+    assert Users(settings).shut_out(wait=False) is False
+    user.move(tmp_path / "nowhere")  # cannot be locked: nobody waits for us, and we for nobody
+    assert not (tmp_path / "nowhere").exists()
+    assert user.leave() is False
 
 
 def test_who_is_last_sees_nobody_left(tmp_path):

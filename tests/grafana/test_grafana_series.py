@@ -13,8 +13,9 @@ import promql_parser as promql
 from claudescope import semconv
 from claudescope.grafana import promql as forms
 from claudescope.grafana.cost import PRICE, price_rules
-from claudescope.grafana.series import names_of, our_labels, series
+from claudescope.grafana.series import label, names_of, our_labels, series
 from claudescope.grafana.thresholds import DROPS, LOW_CONFIDENCE, QUEUE_SHARE
+from claudescope.live.web.prometheus import family_name, label_name
 from claudescope.prices import Prices
 
 RULES = Path(__file__).parents[2] / "collector" / "rules"
@@ -28,6 +29,13 @@ def test_names_are_those_of_prometheus():
     assert names_of(semconv.CHAIN_STEPS) == tuple(
         f"claudescope_chain_steps_{end}" for end in ("bucket", "sum", "count")
     )
+
+
+def test_the_embedded_server_shows_the_same_names():
+    for metric in semconv.METRICS.values():
+        family, _ = family_name(metric)
+        assert series(metric) == family + ("_total" if metric.kind == "counter" else "")
+    assert all(label(name) == label_name(name) for metric in semconv.METRICS.values() for name in metric.attributes)
 
 
 def test_labels_are_those_of_the_instrument():

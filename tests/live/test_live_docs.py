@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,18 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 import claudescope
 from claudescope import semconv
-from claudescope.live.web import api
+from claudescope.live import server, web
+from claudescope.live.receiver.otlp import MAX_BODY, MAX_RECORDS
+from claudescope.live.store.deadline import ANSWER_S
+from claudescope.live.stream import MAX_CLIENTS
+from claudescope.live.web import app, connection, endpoint
+from claudescope.live.web.events import MAX_PER_ADDRESS
+from claudescope.live.web.parameters import FILTER
+from claudescope.live.web.security import MAX_PARAMETERS, MAX_QUERY
 from claudescope.testing import StandIn, Telemetry, say
 
 DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
-LIVE = Path(api.__file__).parents[1]
+LIVE = Path(web.__file__).parents[1]
 
 
 def section(title: str) -> str:
@@ -95,11 +106,12 @@ def test_callbacks_give_the_same_record() -> None:
 def test_lists_and_their_parameters(filled: Client) -> None:
     rows = [line.strip("|").split("|") for line in section("Lists").splitlines() if line.startswith("| `")]
     documented = {(of, name) for row in rows for of in row[1].strip().split(", ") for name in words(row[0])}
+    paths = filled.get("/api/openapi.json").json["paths"]
     real = {
-        *(("steps", name) for name in api._STEP_PARAMETERS),
-        *(("runs", name) for name in api._RUN_PARAMETERS),
-        *(("heatmap", name) for name in api._HEAT_PARAMETERS),
-        ("stream", "last_event_id"),
+        (path.removeprefix("/api/"), parameter["name"])
+        for path, item in paths.items()
+        for parameter in item["get"]["parameters"]
+        if parameter["in"] == "query" and parameter["name"] not in FILTER
     }
     assert documented == real
     for path in ("steps", "runs"):
@@ -108,10 +120,39 @@ def test_lists_and_their_parameters(filled: Client) -> None:
         assert filled.get(f"/api/{path}?limit=1001").status == 400
 
 
+def test_filters(filled: Client) -> None:
+    assert column("Filters") == set(FILTER)
+    rows = {name: line for line in section("Filters").splitlines() for name in words(line.partition("|")[2][:60])}
+    for name, parameter in FILTER.items():
+        assert ("| yes |" in rows[name]) == parameter.many
+    paths = filled.get("/api/openapi.json").json["paths"]
+    for path in ("steps", "runs", "heatmap", "distribution", "facets"):
+        assert set(FILTER) <= {parameter["name"] for parameter in paths[f"/api/{path}"]["get"]["parameters"]}
+
+
+def test_every_path_has_a_section(filled: Client) -> None:
+    paths = {path.replace("{run_id}", "RUN_ID").replace("{trace_id}", "TRACE_ID") for path in _paths(filled)}
+    assert paths - {"/api/openapi.json"} == set(re.findall(r"^## `GET (.*)`$", DOC, re.MULTILINE))
+    assert "`GET /api/openapi.json`" in DOC
+
+
+def _paths(live: Client) -> set[str]:
+    return set(live.get("/api/openapi.json").json["paths"])
+
+
 def test_a_run(filled: Client) -> None:
     (run,) = filled.items("/api/runs")
     assert set(run) == column("`GET /api/runs`")
     assert set(run["worst"]) == {"step_index", "span_id"}
+
+
+def test_a_whole_run(filled: Client) -> None:
+    title = "`GET /api/runs/RUN_ID`"
+    whole = filled.get("/api/runs/r").json
+    (call,) = whole["calls"]
+    assert set(call) == column(title)
+    assert set(whole) <= words(section(title))
+    assert {"trace_id"} == set(whole["spans"][0]) - set(filled.get(f"/api/traces/{'01' * 16}").json["spans"][0])
 
 
 def test_a_trace(filled: Client) -> None:
@@ -126,9 +167,51 @@ def test_figures(filled: Client) -> None:
     heat = filled.get("/api/heatmap").json
     assert set(heat["items"][0]) == column("`GET /api/heatmap`")
     assert set(heat) <= words(section("`GET /api/heatmap`"))
+    distribution = filled.get("/api/distribution").json
+    (item,) = distribution["items"]
+    real = {*distribution, *item, *item["latency"], *item["confidence"]}
+    assert real == words(section("`GET /api/distribution`"))
+    facets = filled.get("/api/facets").json
+    assert {*facets, *facets["service"][0]} == words(section("`GET /api/facets`"))
+
+
+def test_status(filled: Client) -> None:
+    status = filled.get("/api/status").json
+    dropped = {"reason", "kind", "value"}
+    assert {*status, *status["store"], *dropped} == words(section("`GET /api/status`"))
     counters = filled.get("/api/counters").json
     assert {*counters, *counters["items"][0], *counters["stored"]} == words(section("`GET /api/counters`"))
     assert set(filled.get("/healthz").json) | {"claudescope"} == words(section("`GET /healthz`"))
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")
+def test_the_examples_run(filled: Client) -> None:
+    commands = [
+        block.replace("U=http://127.0.0.1:4318", "").replace("curl -N", "curl -N --max-time 2")
+        for block in re.findall(r"```sh\n(.*?)```", DOC, re.DOTALL)
+    ]
+    assert len(commands) == 2
+    environ = {**os.environ, "U": filled.url, "RUN": "r", "CLAUDESCOPE_TOKEN": "t"}
+    for text in commands:
+        done = subprocess.run(["bash", "-c", text], env=environ, capture_output=True, text=True, timeout=60)
+        assert '"error":{' not in done.stdout
+        assert '"span_id"' in done.stdout
+    assert [json.loads(line)["run_id"] for line in done.stdout.splitlines()] == ["r"]
+
+
+def test_limits() -> None:
+    text = section("Limits")
+    for part in (
+        f"{MAX_BODY // 2**20} MiB; {app._MAX_HELD // 2**20} MiB",
+        f"{MAX_RECORDS:,}",
+        f"{MAX_QUERY} bytes, {MAX_PARAMETERS} parameters",
+        f"{server._CONNECTIONS}; {connection._REQUEST_TIME:g} s",
+        f"| {connection._STUCK_TIME:g} s |",
+        f"| {ANSWER_S:g} s |",
+        f"{MAX_CLIENTS}; {MAX_PER_ADDRESS}",
+        f"{endpoint._COMPRESSED // 1024} KiB",
+    ):
+        assert part in text
 
 
 def test_the_stream(live: Client) -> None:

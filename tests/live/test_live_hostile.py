@@ -23,7 +23,7 @@ from claudescope.live.receiver import otlp_json
 from claudescope.live.receiver.otlp import JSON, MAX_BODY, MAX_RECORDS, PROTOBUF, OtlpError, decode
 from claudescope.live.records import Batch, read_spans
 from claudescope.live.server import LiveServer
-from claudescope.live.store import folder, reader
+from claudescope.live.store import folder, traces
 from claudescope.live.store.folder import DataFolder, default_folder
 from claudescope.live.store.schema import FILE_NAME, connect
 from claudescope.live.stream import Hub
@@ -172,7 +172,7 @@ def test_bodies_at_once_are_bounded(live: Client, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_trace_of_many_bytes_is_truncated(live: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MAX_TRACE_BYTES", 5000)
+    monkeypatch.setattr(traces, "MAX_BYTES", 5000)
     for _ in range(3):
         sender = Sender()
         sender.span({"text": "x" * 3000})

@@ -169,6 +169,25 @@ def test_json_errors_say_where(fields: dict[str, Any], path: str) -> None:
     assert path in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        (r"cut \ud83d", "cut \ufffd"),
+        (r"\ude00 cut", "\ufffd cut"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\ud83d\ud83d\ude00\ude00", "\ufffd\U0001f600\ufffd"),
+        (r"\\ud83d and \uD83D\n", "\\ud83d and \ufffd\n"),
+        (r"\\\udfff\"", '\\\ufffd"'),
+        (r"\u00e4\udC00\u0041", "\u00e4\ufffdA"),
+    ],
+)
+def test_half_of_a_surrogate_pair_costs_nothing_but_itself(escaped: str, text: str) -> None:
+    spans = f'[{{"name": "{escaped}"}}, {{"name": "whole"}}]'
+    body = f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": {spans}}}]}}]}}'
+    decoded = decode(ExportTraceServiceRequest, body.encode(), JSON).resource_spans[0].scope_spans[0].spans
+    assert [span.name for span in decoded] == [text, "whole"]
+
+
 def test_json_nested_too_deep_is_400() -> None:
     value: dict[str, Any] = {"stringValue": "x"}
     for _ in range(100):

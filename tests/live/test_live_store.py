@@ -15,7 +15,7 @@ from claudescope.errors import UsageError
 from claudescope.live.records import Batch, read_spans
 from claudescope.live.store import writer as writer_module
 from claudescope.live.store.folder import DataFolder, default_folder
-from claudescope.live.store.jobs import Job
+from claudescope.live.store.jobs import CounterPoint, Job
 from claudescope.live.store.schema import FILE_NAME, VERSION, connect
 from claudescope.live.store.writer import BacklogError, StoreError, Writer
 
@@ -48,9 +48,11 @@ def test_a_span_counts_once(store: Writer, tmp_path: Path) -> None:
     sender.step(3, {semconv.STEP_VALID: False}, span=b"\x09" * 8)
     sender.step(0, {semconv.STEP_KIND: "text"}, span=b"\x01" * 8)
     third = store.submit(job(sender)).result(10)
-    assert ([step["step_index"] for step in third.steps], third.duplicates) == ([3], 4)
+    assert ([stored.step["step_index"] for stored in third.steps], third.duplicates) == ([3], 4)
     db = sqlite3.connect(tmp_path / FILE_NAME)
-    assert db.execute("SELECT count(*), sum(kind = 'thinking') FROM steps").fetchone() == (4, 4)  # the first one stays
+    assert db.execute(
+        "SELECT count(*), sum(kind = 'thinking') FROM steps JOIN series ON series.id = series"
+    ).fetchone() == (4, 4)  # the first one stays
     assert db.execute("SELECT steps, invalid FROM runs").fetchall() == [(4, 1)]
     assert db.execute("SELECT sum(length(span_ids)) FROM spans").fetchone() == (32,)
     db.close()
@@ -86,6 +88,23 @@ def test_a_failed_transaction_acknowledges_nothing_and_the_next_one_works(store:
     assert store.failing is None
     assert db.execute("SELECT count(*) FROM spans").fetchone() == (1,)
     db.close()
+
+
+def test_a_job_that_cannot_be_written_takes_no_other_with_it(store: Writer, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # so that the three become one transaction
+    first, last = Sender(), Sender()
+    first.step(0)
+    last.step(1)
+    poison = Job(counters=[CounterPoint("[]", object(), 0)])  # type: ignore[arg-type]
+    store.submit(Job(size=1))
+    jobs = [store.submit(one) for one in (job(first), poison, job(last))]
+    other.execute("ROLLBACK")
+    other.close()
+    assert [len(jobs[at].result(10).steps) for at in (0, 2)] == [1, 1]
+    with pytest.raises(StoreError):
+        jobs[1].result(10)
+    assert store.backlog == 0
 
 
 def test_too_much_waiting_is_refused(store: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +185,11 @@ def test_runs_add_up(live: Client) -> None:
         "worst": {"step_index": 1, "span_id": low.hex()},
         "input_tokens": 50,
         "output_tokens": 7,
+        "cost_usd": None,
+        "unpriced_calls": 1,
+        "max_latency_us": 100_000,
+        "name": None,
+        "labels": {},
         "status": "ok",
     }
     sender = Sender("agent")

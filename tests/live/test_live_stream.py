@@ -78,6 +78,30 @@ async def test_resume_from_before_the_ring_counts_the_lag() -> None:
     await stream.aclose()  # type: ignore[attr-defined]
 
 
+async def test_steps_that_come_too_fast_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    hub = Hub("e")
+    stream = hub.subscribe()
+    await anext(stream)
+    for number in range(2500):
+        hub.publish_step(number)
+    hub.tell_left_out()
+    now += 0.25  # a quarter of a second has room for 500 more
+    for number in range(600):
+        hub.publish_step(number)
+    hub.tell_left_out()
+    hub.tell_left_out()
+    found: list[tuple[str, str]] = []
+    while len(found) < 2502:
+        found += frames(await anext(stream))
+    steps = [data for event, data in found if event == "step"]
+    assert steps == [str(number) for number in (*range(2000), *range(500))]
+    assert [pair for pair in found if pair[0] != "step"] == [("lag", '{"count":500}'), ("lag", '{"count":100}')]
+    assert hub.lagged == 600
+    await stream.aclose()
+
+
 async def test_clients_are_limited() -> None:
     hub = Hub("e")
     streams = [hub.subscribe() for _ in range(MAX_CLIENTS)]

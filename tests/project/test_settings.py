@@ -38,3 +38,39 @@ def test_the_nearest_name_is_named(wrong, key, tmp_path):
     assert f"Did you mean {key}?" in told
     told = _refused(arguments={wrong: "1"})
     assert f"Did you mean {key}?" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("7d", 604_800.0), ("12h", 43_200.0), ("30m", 1_800.0), ("90s", 90.0), (" 1.5D ", 129_600.0), ("90", 90.0)],
+)
+def test_a_duration_is_seconds(given, seconds):
+    assert Settings.load(environ={"CLAUDESCOPE_RETAIN": given}).retain == seconds
+
+
+@pytest.mark.parametrize("given", ["", "d", "7 weeks", "0s", "-1d", "nan", "inf", "7dd", "1e999d", "7d12h"])
+def test_no_duration_is_refused(given):
+    assert "CLAUDESCOPE_RETAIN" in (told := _refused(environ={"CLAUDESCOPE_RETAIN": given}))
+    assert "7d" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("", ""), ("http://127.0.0.1:16686/", "http://127.0.0.1:16686"), ("https://j.example/ui", "https://j.example/ui")],
+)
+def test_an_address_is_kept_without_its_last_slash(given, kept):
+    assert Settings.load(environ={"CLAUDESCOPE_JAEGER": given}).jaeger == kept
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["127.0.0.1:16686", "javascript:alert(1)", "http://", "http://[::1", "http://a:b", "http://a/ b", 'http://a/"'],
+)
+def test_no_address_is_refused(given):
+    assert "http://127.0.0.1:16686" in _refused(environ={"CLAUDESCOPE_JAEGER": given})
+
+
+def test_the_defaults_of_the_store():
+    settings = Settings.load(environ={})
+    assert (settings.retain, settings.max_size, settings.jaeger, settings.prices) == (604_800.0, 10**9, "", None)
+    assert Settings.load(environ={"CLAUDESCOPE_MAX_SIZE": "512MiB"}).max_size == 512 * 2**20

@@ -42,7 +42,9 @@ def test_all_is_the_public_names(path: Path) -> None:
     assert defined - set(module.__all__) <= PRIVATE_BY_CHOICE.get(path.stem, set())
 
 
-PRIVATE_BY_CHOICE = {"settings": {"boolean", "choice", "names", "number", "path", "size", "text", "whole"}}
+PRIVATE_BY_CHOICE = {
+    "settings": {"boolean", "choice", "duration", "names", "number", "path", "size", "text", "url", "whole"}
+}
 """Parsers that other rooms may use, but that are not what the module is for."""
 
 

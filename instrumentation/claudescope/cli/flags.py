@@ -6,13 +6,13 @@ import argparse
 
 from ..settings import SETTINGS, Settings
 
-__all__ = ["add_server_flags", "add_setting", "load_settings"]
+__all__ = ["add_server_flags", "add_setting", "add_store_flags", "load_settings"]
 
 
 def add_setting(parser: argparse.ArgumentParser, key: str, metavar: str) -> None:
     """A flag for one setting; its text is the setting's own sentence and it wins over variable and file."""
     setting = SETTINGS[key]
-    default = "" if setting.default in (None, "") else f" Default: {setting.default}."
+    default = "" if setting.default in (None, "") else f" Default: {setting.written or setting.default}."
     parser.add_argument(
         f"--{key.replace('_', '-')}",
         metavar=metavar,
@@ -27,6 +27,14 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     add_setting(parser, "host", "ADDRESS")
     add_setting(parser, "data", "FOLDER")
     add_setting(parser, "token", "TOKEN")
+
+
+def add_store_flags(parser: argparse.ArgumentParser) -> None:
+    """``--retain --max-size --jaeger --prices``: how long the server keeps what, and what the page adds to it."""
+    add_setting(parser, "retain", "DURATION")
+    add_setting(parser, "max_size", "SIZE")
+    add_setting(parser, "jaeger", "URL")
+    add_setting(parser, "prices", "FILE")
 
 
 def load_settings(arguments: argparse.Namespace) -> Settings:

@@ -36,17 +36,26 @@ def one_at_a_time(settings: Settings) -> Iterator[None]:
 
 
 class Users:
-    """The processes that use the server of a data folder: each holds a shared lock, and the server that was started for
-    them ends when it gets the lock alone.
+    """The processes that use the server of a data folder, that of the settings at first: each holds a shared lock, and
+    the server that was started for them ends when it gets the lock alone.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._elsewhere: Path | None = None
         self._file: int | None = None
 
     def join(self) -> None:
         """From now on we are one of them. A server that is ending is waited for, at most 15 s: it cannot be used."""
         self._lock(shared=True, patience=_PATIENCE)
+
+    def move(self, folder: Path | None) -> None:
+        """Joins those of another folder's server instead, as ``join`` does; None: those of the settings' folder."""
+        before, self._file = self._file, None
+        self._elsewhere = folder
+        self.join()
+        if before is not None:
+            os.close(before)
 
     def leave(self) -> bool:
         """We are no longer one of them; whether others are left."""
@@ -66,7 +75,8 @@ class Users:
     def _lock(self, shared: bool, patience: float | None = 0.0) -> bool:
         with contextlib.suppress(OSError, UsageError):
             if self._file is None:
-                self._file = os.open(_folder(self._settings) / "users", os.O_RDWR | os.O_CREAT, 0o600)
+                folder = self._elsewhere or _folder(self._settings)
+                self._file = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
             return _lock(self._file, shared, patience)
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import keyword
 import os
 import sys
 import textwrap
@@ -19,6 +20,9 @@ __all__ = ["COMMANDS", "command_module", "command_parser", "main"]
 COMMANDS: Final[dict[str, str]] = {
     "run": "Run a command and watch the reasoning steps of its Claude calls.",
     "up": "Start the server: OTLP receiver, API and page.",
+    "export": "Write what the store holds, as OTLP/JSON or as records of steps.",
+    "import": "Read exports into the store: OTLP/JSON by the line, or one document.",
+    "data": "Say what the store holds, or delete it.",
     "demo": "Watch example apps with planted faults, without a key and without an app.",
     "doctor": "Say what is installed, what is in force and what to change.",
     "stack init": "Write the files of the full stack into a folder, with secrets of its own.",
@@ -27,8 +31,9 @@ COMMANDS: Final[dict[str, str]] = {
     "dashboards check": "Look for what is wrong with the dashboards of a folder.",
     "dashboards push": "Put the dashboards into a running Grafana.",
 }
-"""Every command and its one sentence. The module has the command's name, with ``_`` between its words; it is imported
-only when it is asked for."""
+"""Every command and its one sentence. The module has the command's name, with an underscore between its words and after
+a keyword; it is imported only when it is asked for.
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -40,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
 
 def command_module(name: str) -> ModuleType:
     """The module of a command. It has ``add_arguments``, ``execute`` and ``EXAMPLE``, a line to type."""
-    return import_module(f"{__package__}.{name.replace(' ', '_')}")
+    return import_module(f"{__package__}.{name.replace(' ', '_')}{'_' * keyword.iskeyword(name)}")
 
 
 def command_parser(name: str) -> argparse.ArgumentParser:

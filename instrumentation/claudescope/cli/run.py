@@ -19,7 +19,7 @@ from .flags import add_server_flags, add_setting, load_settings
 from .launch import armed_environment, check_python, interpreter_of, isolation_of
 from .locks import Users, one_at_a_time
 from .process import NOT_EXECUTABLE, NOT_FOUND, Ended, locate, run_process, wait_for_interrupt
-from .server import ServerProcess, base_url, choose_ports, running_server
+from .server import ServerProcess, answers, base_url, choose_ports, data_folder, running_server
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
 
@@ -118,7 +118,7 @@ def _find_server(settings: Settings, users: Users, start: bool) -> tuple[str | N
         return expected, None
     with one_at_a_time(settings):
         users.join()  # before we look: what we find stays
-        if running := running_server(settings):
+        if running := _use_running(settings, users):
             _say(f"{running} (already running)")
             return running, None
         ports = choose_ports(settings)
@@ -132,6 +132,21 @@ def _find_server(settings: Settings, users: Users, start: bool) -> tuple[str | N
     taken = settings.port not in (0, ports[0])
     _say(endpoint + (f" (something else has port {settings.port})" if taken else ""))
     return endpoint, server
+
+
+def _use_running(settings: Settings, users: Users) -> str | None:
+    """The server that is there already, which counts us among its users from now on, whatever its data folder is."""
+    running = running_server(settings)
+    if running is None:
+        return None
+    folder = data_folder(running, settings.token)
+    if folder is None:
+        return running
+    users.move(folder)
+    if answers(running):
+        return running
+    users.move(None)  # it was about to end, and has
+    return running_server(settings)
 
 
 def _leave(settings: Settings, users: Users, server: ServerProcess | None) -> None:

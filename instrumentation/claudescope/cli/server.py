@@ -12,11 +12,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import UsageError
-from ..settings import Settings
+from ..live.probe import probe
+from ..settings import SETTINGS, Settings
 from .companion import Companion
 
-__all__ = ["ServerProcess", "base_url", "choose_ports", "is_free", "running_server"]
+__all__ = [
+    "ServerProcess",
+    "answers",
+    "base_url",
+    "choose_ports",
+    "data_folder",
+    "folder_server",
+    "is_free",
+    "running_server",
+]
 
+_PASSED_ON = ("token", "retain", "max_size", "jaeger", "prices")
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
@@ -37,16 +48,33 @@ def is_free(host: str, port: int) -> bool:
 
 def running_server(settings: Settings) -> str | None:
     """The address of a claudescope server that is there already: at the settings' port, or with their data folder."""
-    from ..live.probe import probe
     from ..live.store.folder import default_folder
 
-    places = [base_url(settings.host, settings.port)] if settings.port else []
-    with contextlib.suppress(OSError, UsageError):
-        # A server says in its folder's lock file where it listens; the folder can have one server only.
-        places += re.findall(
-            r"http://\S+", ((settings.data or default_folder()) / "lock").read_text("ascii", "replace")
-        )
-    return next((url for url in places if (probe(url, 1.0) or {}).get("service") == "claudescope"), None)
+    url = base_url(settings.host, settings.port)
+    if settings.port and answers(url):
+        return url
+    with contextlib.suppress(UsageError):
+        return folder_server(settings.data or default_folder())
+    return None
+
+
+def folder_server(folder: Path) -> str | None:
+    """The address of the server that has a data folder: it says in the lock file where it listens."""
+    with contextlib.suppress(OSError):
+        places = re.findall(r"http://\S+", (folder / "lock").read_text("ascii", "replace"))
+        return next((url for url in places if answers(url)), None)
+    return None
+
+
+def data_folder(url: str, token: str) -> Path | None:
+    """The data folder of the server at an address; None where it does not say."""
+    folder = (probe(url, 2.0, "/api/status", token) or {}).get("data")
+    return Path(folder) if isinstance(folder, str) and folder else None
+
+
+def answers(url: str) -> bool:
+    """Whether a claudescope server is there."""
+    return (probe(url, 1.0) or {}).get("service") == "claudescope"
 
 
 def choose_ports(settings: Settings) -> tuple[int, int]:
@@ -90,7 +118,8 @@ class ServerProcess(Companion):
         if data is not None:
             flags.append(f"--data={data}")
         # Other users can read the flags of a process, but not its environment.
-        super().__init__("claudescope", flags, {**environment, "CLAUDESCOPE_TOKEN": settings.token}, subprocess.PIPE)
+        kept = {SETTINGS[key].variable: str(getattr(settings, key) or "") for key in _PASSED_ON}
+        super().__init__("claudescope", flags, {**environment, **kept}, subprocess.PIPE)
 
     def wait_ready(self) -> str:
         """The page's address, once the server answers. Raises UsageError when it ends instead."""

@@ -37,20 +37,6 @@ class StepFilter:
     def __bool__(self) -> bool:
         return self != _EVERYTHING
 
-    @property
-    def on_figures(self) -> bool:
-        """Whether it asks for a verdict, a confidence or a latency, which vary inside a series."""
-        return bool(self.valid) or any(
-            value is not None
-            for value in (
-                self.confidence_min,
-                self.confidence_max,
-                self.confidence_known,
-                self.latency_min_us,
-                self.latency_max_us,
-            )
-        )
-
     def matches(self, step: StepRecord) -> bool:
         """Whether a step's record satisfies it: the definition that SQL and the roll-ups are tested against."""
         confidence, latency = step["confidence"], step["latency_us"]

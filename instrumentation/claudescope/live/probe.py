@@ -12,8 +12,8 @@ __all__ = ["probe"]
 _MAX_ANSWER = 65_536
 
 
-def probe(url: str, timeout: float = 1.0) -> dict[str, Any] | None:
-    """What ``GET /healthz`` at ``url`` answers. ``timeout`` in seconds, for each of connecting and reading.
+def probe(url: str, timeout: float = 1.0, path: str = "/healthz", token: str = "") -> dict[str, Any] | None:
+    """What ``GET path`` at ``url`` answers. ``timeout`` in seconds, for each of connecting and reading.
 
     None when nothing answers; the JSON object when one comes (``{"service": "claudescope", ...}`` from a claudescope
     server); an empty dict when something else answers. Raises nothing.
@@ -27,7 +27,10 @@ def probe(url: str, timeout: float = 1.0) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     try:
-        connection.request("GET", "/healthz", headers={"Accept": "application/json", "Connection": "close"})
+        headers = {"Accept": "application/json", "Connection": "close"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        connection.request("GET", path, headers=headers)
         answer = json.loads(connection.getresponse().read(_MAX_ANSWER))
         return answer if isinstance(answer, dict) else {}
     except (OSError, ValueError, RecursionError, http.client.HTTPException):

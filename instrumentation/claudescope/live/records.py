@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypedDict
 
+import orjson
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -21,11 +22,14 @@ __all__ = [
     "Batch",
     "CallRecord",
     "Chunk",
+    "Dims",
     "Reason",
     "Source",
     "StepFigures",
     "StepRecord",
     "StoredSpan",
+    "dims_of",
+    "label_json",
     "parse_reasons",
     "read_spans",
     "service_of",
@@ -37,6 +41,8 @@ _MAX_LABELS: Final = 64
 _MAX_ATTRIBUTES: Final = 1024
 """How many attributes of a span are looked at; all are stored."""
 _MAX_REASON_TEXT: Final = 8192
+_MAX_STEP_TEXT: Final = 32_768
+"""Characters of a captured text that can be searched; all of it is stored with the span."""
 _MAX_INDEX: Final = 2**31 - 1
 _MAX_REASONS: Final = 64
 _SLICE: Final = 1000
@@ -81,8 +87,42 @@ class StepRecord(StepFigures):
     labels: dict[str, str]
 
 
+class Dims(NamedTuple):
+    """What steps are counted by. Nothing is the empty string; ``labels`` is a JSON object with sorted keys."""
+
+    service: str
+    model: str
+    kind: str
+    tool: str
+    failed_check: str
+    """The check of the first reason, of invalid steps only."""
+    labels: str
+
+
+def dims_of(step: StepRecord) -> Dims:
+    """The dimensions of a step."""
+    labels = step["labels"]
+    reasons = step["reasons"]
+    return Dims(
+        step["service"],
+        step["model"] or "",
+        step["kind"],
+        step["tool"] or "",
+        reasons[0]["check"] if reasons else "",
+        label_json(labels) if labels else "",
+    )
+
+
+def label_json(labels: dict[str, str]) -> str:
+    """Labels as the store has them: JSON with sorted keys."""
+    return orjson.dumps(labels, option=orjson.OPT_SORT_KEYS).decode()
+
+
 class CallRecord(NamedTuple):
-    """A call of a model, or the root of a run. ``run_id`` is None where the span itself does not say."""
+    """A call of a model, or the root of a run. ``run_id`` is None where the span itself does not say.
+
+    ``input_tokens`` holds the cached ones, too. ``finish`` are the reasons, joined by commas.
+    """
 
     span_id: bytes
     parent_id: bytes
@@ -90,10 +130,21 @@ class CallRecord(NamedTuple):
     trace_id: str
     service: str
     root: bool
+    name: str | None
+    model: str | None
+    response_model: str | None
     started_ms: int
     ended_ms: int
     input_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
     output_tokens: int
+    error_type: str | None
+    status_code: int | None
+    retries: int
+    first_chunk_ms: int | None
+    finish: str | None
+    labels: dict[str, str]
     failed: bool
     final: bool
 
@@ -103,8 +154,11 @@ class StoredSpan(NamedTuple):
 
     span_id: bytes
     data: bytes
+    ended_ms: int
     step: StepRecord | None
     call: CallRecord | None
+    text: str | None
+    """The captured text of a step."""
 
 
 class Source(NamedTuple):
@@ -164,6 +218,12 @@ def _tokens(value: AnyValue | None) -> int:
     return min(max(0, value.int_value), 2**40) if value is not None else 0
 
 
+def _whole(value: AnyValue | None) -> int | None:
+    if value is None or not value.HasField("int_value") or not 0 <= value.int_value <= _MAX_INDEX:
+        return None
+    return value.int_value
+
+
 def _share(value: AnyValue | None) -> float | None:
     if value is None:
         return None
@@ -177,10 +237,20 @@ def _parent(span: Span) -> bytes:
     return span.parent_span_id if len(span.parent_span_id) == 8 else b""
 
 
-def _index(value: AnyValue | None) -> int | None:
-    if value is None or not value.HasField("int_value") or not 0 <= value.int_value <= _MAX_INDEX:
-        return None
-    return value.int_value
+def _milliseconds(value: AnyValue | None) -> int | None:
+    kind = value.WhichOneof("value") if value is not None else None
+    seconds = getattr(value, kind) if kind in ("double_value", "int_value") else -1
+    return round(seconds * 1000) if 0 <= seconds <= 1e6 else None
+
+
+def _labels(attributes: dict[str, AnyValue]) -> dict[str, str]:
+    prefix = semconv.LABEL_PREFIX
+    labels = {
+        key[len(prefix) :][:_MAX_TEXT]: value.string_value[:_MAX_TEXT]
+        for key, value in attributes.items()
+        if key.startswith(prefix) and value.HasField("string_value")
+    }
+    return dict(islice(labels.items(), _MAX_LABELS)) if len(labels) > _MAX_LABELS else labels
 
 
 def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str, service: str) -> StepRecord:
@@ -189,14 +259,6 @@ def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str
     confidence = _share(get(semconv.STEP_CONFIDENCE))
     given = get(semconv.STEP_VALIDITY_REASON)
     reason = given.string_value if given is not None else ""
-    prefix = semconv.LABEL_PREFIX
-    labels = {
-        key[len(prefix) :][:_MAX_TEXT]: value.string_value[:_MAX_TEXT]
-        for key, value in attributes.items()
-        if key.startswith(prefix) and value.HasField("string_value")
-    }
-    if len(labels) > _MAX_LABELS:
-        labels = dict(islice(labels.items(), _MAX_LABELS))
     return {
         "trace_id": trace_id,
         "span_id": span.span_id.hex(),
@@ -216,7 +278,7 @@ def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str
         "calibrated": _bool(get(semconv.STEP_CONFIDENCE_CALIBRATED)) if confidence is not None else None,
         "is_valid": _bool(get(semconv.STEP_VALID)),
         "reasons": parse_reasons(reason) if reason else [],
-        "labels": labels,
+        "labels": _labels(attributes),
     }
 
 
@@ -226,24 +288,38 @@ _GOES_ON: Final = frozenset({"tool_use", "tool_call", "tool_calls", "pause_turn"
 
 def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id: str, service: str) -> CallRecord:
     get = attributes.get
-    run_id = _string(get(semconv.CHAIN_ID))
     finish = get(semconv.FINISH_REASONS)
     reasons = [value.string_value for value in finish.array_value.values[:_MAX_REASONS]] if finish is not None else []
+    if not reasons and (stop := _string(get(semconv.STOP_REASON))):
+        reasons = [stop]
+    end = _string(get(semconv.STREAM_END))
+    cut = end if end != "completed" else None
     failed = span.status.code == Status.STATUS_CODE_ERROR or semconv.ERROR_TYPE in attributes
     root = operation == "invoke_workflow"
     return CallRecord(
         span.span_id,
         _parent(span),
-        run_id,
+        _string(get(semconv.CHAIN_ID)),
         trace_id,
         service,
         root,
+        (_string(get(semconv.CHAIN_NAME)) or _string(get(semconv.WORKFLOW_NAME))) if root else None,
+        _string(get(semconv.REQUEST_MODEL)),
+        _string(get(semconv.RESPONSE_MODEL)),
         span.start_time_unix_nano // 1_000_000,
         span.end_time_unix_nano // 1_000_000,
         _tokens(get(semconv.USAGE_INPUT)),
+        _tokens(get(semconv.USAGE_CACHE_READ)),
+        _tokens(get(semconv.USAGE_CACHE_CREATION) or get(semconv.USAGE_CACHE_WRITE)),
         _tokens(get(semconv.USAGE_OUTPUT)),
+        _string(get(semconv.ERROR_TYPE)),
+        _whole(get(semconv.HTTP_STATUS)),
+        _whole(get(semconv.RETRY_COUNT)) or 0,
+        _milliseconds(get(semconv.TIME_TO_FIRST_CHUNK)),
+        cut or ",".join(reasons)[:_MAX_TEXT] or None,
+        _labels(attributes),
         failed,
-        root or failed or bool(reasons and not _GOES_ON.intersection(reasons)),
+        root or failed or bool(cut) or bool(reasons and not _GOES_ON.intersection(reasons)),
     )
 
 
@@ -284,16 +360,19 @@ def read_spans(request: ExportTraceServiceRequest, batch: Batch) -> Iterator[int
                 if len(listed) > _MAX_ATTRIBUTES:
                     listed = listed[:_MAX_ATTRIBUTES]
                 attributes = {attribute.key: attribute.value for attribute in listed}
-                step = call = None
-                index = _index(attributes.get(semconv.STEP_INDEX))
+                step = call = text = None
+                index = _whole(attributes.get(semconv.STEP_INDEX))
                 if index is not None:
                     step = _step(span, attributes, index, trace, service)
                     steps.append(step)
+                    captured = attributes.get(semconv.STEP_TEXT)
+                    if captured is not None:
+                        text = captured.string_value[:_MAX_STEP_TEXT] or None
                 else:
                     operation = attributes.get(semconv.OPERATION_NAME)
                     if operation is not None and operation.string_value in _CALLS:
                         call = _call(span, attributes, operation.string_value, trace, service)
-                spans.append(StoredSpan(span_id, data, step, call))
+                spans.append(StoredSpan(span_id, data, span.end_time_unix_nano // 1_000_000, step, call, text))
                 batch.spans += 1
                 batch.size += len(data)
                 if not batch.spans % _SLICE:

@@ -4,45 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
 import sqlite3
 import threading
-import time
 import uuid
 import webbrowser
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import uvicorn
 
 from ..errors import UsageError
+from ..prices import Prices
 from ..settings import Settings
 from .receiver.counters import Counters
 from .receiver.grpc import GrpcPort
 from .receiver.ingest import Ingest
-from .rollups.aggregates import WINDOW_MS, HeatMap
+from .records import Dims
+from .rollups.board import Rollups
+from .rollups.pending import Flush
+from .rollups.persist import State, load
 from .store.folder import DataFolder, default_folder
+from .store.jobs import Job
+from .store.migration import upgrade
 from .store.reader import Reader
+from .store.retention import Retention
 from .store.schema import connect
+from .store.series import counted_series
 from .store.writer import Writer
 from .stream import Hub
+from .ticker import Ticker
 from .web.api import Api
 from .web.app import make_app
 from .web.connection import Connection
 from .web.security import is_loopback
+from .web.spanmetrics import StepTotals
 
 __all__ = ["LiveServer", "bind", "serve"]
 
 logger = logging.getLogger(__name__)
 
-_TICK: Final = 0.25
-_STATS_TICKS: Final = 4
-_REPLAY: Final = 2000
-_REPLAY_MAX: Final = 200_000
 _GRACE: Final = 3
 _CONNECTIONS: Final = 512
 
@@ -53,6 +59,8 @@ def serve(settings: Settings, *, open_browser: bool, on_ready: Callable[[str], N
     ``on_ready`` gets the page's address once it answers. Raises UsageError for a folder or port that is taken, and for
     a host beyond loopback without a token.
     """
+    # Requests make and drop many small objects, none in a cycle: the usual threshold costs a tenth of the CPU time.
+    gc.set_threshold(50_000, 20, 50)
     server = LiveServer(settings)
 
     def ready(url: str) -> None:
@@ -113,9 +121,11 @@ class LiveServer:
             self.url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
             """Where OTLP, API and page are."""
             self._folder.sign(self.url)
+            self._prices = Prices.load(settings.prices)
+            upgrade(self._folder.path, self._prices)
             self._db = connect(self._folder.path)
             undo.callback(self._db.close)
-            self._stored, self._last_step = _first_look(self._db, self._folder)
+            self._found = _first_look(self._db, self._folder)
             undo.pop_all()
         self._uvicorn: _Uvicorn | None = None
         self._stopping = threading.Event()
@@ -139,17 +149,40 @@ class LiveServer:
     async def _main(self, on_ready: Callable[[str], None] | None) -> None:
         loop = asyncio.get_running_loop()
         settings = self._settings
-        writer = Writer(self._db, loop.call_soon_threadsafe)
+        retention = Retention(self._db, int(settings.retain * 1000), settings.max_size)
+        writer = Writer(self._db, loop.call_soon_threadsafe, self._prices, retention)
         reader = Reader(self._folder.path)
         hub = Hub(uuid.uuid4().hex[:12])
-        heat = HeatMap()
-        counters = Counters(self._stored)
-        ingest = Ingest(writer, hub, heat, counters)
+        counters = Counters(self._found.counters)
+        step_totals = StepTotals(settings.metric_labels)
+
+        async def write(flush: Flush) -> None:
+            await asyncio.wrap_future(writer.submit(Job(rollup=flush)))
+            try:
+                step_totals.add(flush, rollups.series)
+            except Exception:  # it is written all the same, and must not be written again
+                logger.exception("some steps are not in /metrics")
+
+        rollups = Rollups(self._found.rollups, self._found.series, write, reader.ask, self._found.last_step)
+        ingest = Ingest(writer, hub, rollups, counters)
         try:
             release = version("claudescope")
         except PackageNotFoundError:
             release = "0"
-        app = make_app(ingest, Api(reader, heat, hub, counters, release), settings.host, settings.token)
+        api = Api(
+            settings=settings,
+            version=release,
+            prices=self._prices,
+            folder=self._folder.path,
+            reader=reader,
+            writer=writer,
+            rollups=rollups,
+            totals=step_totals,
+            hub=hub,
+            ingest=ingest,
+            counters=counters,
+        )
+        app = make_app(ingest, api, settings.host, settings.token)
         logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
         self._uvicorn = server = _Uvicorn(
             uvicorn.Config(
@@ -171,8 +204,8 @@ class LiveServer:
         )
         grpc_port = GrpcPort(ingest, self._grpc_listener, settings.token) if self._grpc_listener is not None else None
         tasks = [
-            asyncio.create_task(_replay(reader, heat, self._last_step)),
-            asyncio.create_task(_tick(reader, heat, hub, ingest, writer)),
+            asyncio.create_task(rollups.run()),
+            asyncio.create_task(Ticker(hub, ingest, rollups, counters, reader, writer).run()),
         ]
         try:
             if grpc_port is not None:
@@ -186,23 +219,33 @@ class LiveServer:
             await asyncio.gather(*tasks, return_exceptions=True)
             if grpc_port is not None:
                 await grpc_port.stop()
+            await rollups.flush()
             await asyncio.to_thread(reader.close)
             await asyncio.to_thread(writer.close)
             self._listener.close()
             self._folder.close()
 
 
-def _first_look(db: sqlite3.Connection, folder: DataFolder) -> tuple[list[tuple[str, float]], int]:
-    """The stored counters and the latest step's id. Raises UsageError for a store that is damaged."""
+class _Found(NamedTuple):
+    """What is in the store before this start."""
+
+    counters: list[tuple[str, float]]
+    last_step: int
+    series: list[tuple[int, Dims]]
+    rollups: State
+
+
+def _first_look(db: sqlite3.Connection, folder: DataFolder) -> _Found:
+    """What there is. Raises UsageError for a store that is damaged."""
     try:
         db.execute("SELECT max(id) FROM runs").fetchone()
-        stored = db.execute("SELECT series, value FROM counters").fetchall()
+        counters = db.execute("SELECT series, value FROM counters").fetchall()
         (last_step,) = db.execute("SELECT coalesce(max(id), 0) FROM steps").fetchone()
-    except sqlite3.Error as error:
+        return _Found(counters, last_step, counted_series(db), load(db))
+    except (sqlite3.Error, ValueError) as error:
         raise UsageError(
             f"The store in {folder.path} is damaged: {error}.", "Move its files away, or choose another with --data."
         ) from None
-    return stored, last_step
 
 
 def _is_no_refusal(record: logging.LogRecord) -> bool:
@@ -236,63 +279,3 @@ class _Uvicorn(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-async def _replay(reader: Reader, heat: HeatMap, last_step: int) -> None:
-    """Fills totals and the heat strip's last hour from what was stored before this start."""
-    try:
-        await _replay_stored(reader, heat, last_step)
-    except Exception:
-        logger.exception("the heat strip of before this start is not shown")
-
-
-async def _replay_stored(reader: Reader, heat: HeatMap, last_step: int) -> None:
-    if not last_step:
-        return
-    for valid, number in await reader.totals(last_step):
-        heat.count(valid, number)
-    now = int(time.time() * 1000)
-    before, done = (2**62, 2**62), 0
-    while done < _REPLAY_MAX:
-        rows = await reader.recent(now - WINDOW_MS, before, _REPLAY)
-        heat.add((step for row, step in rows if row <= last_step), now, count=False)
-        if len(rows) < _REPLAY:
-            return
-        done += len(rows)
-        before = (rows[-1][1]["ts_ms"], rows[-1][0])
-
-
-async def _tick(reader: Reader, heat: HeatMap, hub: Hub, ingest: Ingest, writer: Writer) -> None:
-    """Publishes the runs that changed, four times a second, and the figures, once a second."""
-    tick = 0
-    spans = 0
-    while True:
-        await asyncio.sleep(_TICK)
-        tick += 1
-        try:
-            runs = list(ingest.dirty_runs)
-            ingest.dirty_runs.clear()
-            if runs and hub.clients:
-                for record in await reader.runs_by_id(runs):
-                    hub.publish("run", record)
-            if tick % _STATS_TICKS:
-                continue
-            now = int(time.time() * 1000)
-            cells = heat.take_changed(now)
-            rate, spans = ingest.spans - spans, ingest.spans
-            if hub.clients:
-                hub.publish(
-                    "stats",
-                    {
-                        "ts_ms": now,
-                        **heat.totals(),
-                        "spans_per_s": rate,
-                        "last_span_ms": ingest.last_ms,
-                        "backlog_bytes": writer.backlog,
-                        "store_error": writer.failing,
-                        "clients": hub.clients,
-                        "cells": cells,
-                    },
-                )
-        except Exception:
-            logger.exception("the live figures failed once")

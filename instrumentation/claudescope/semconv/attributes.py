@@ -171,12 +171,12 @@ REQUEST_STREAM: Final = attribute("gen_ai.request.stream", "bool", "call", "gena
 RESPONSE_ID: Final = attribute("gen_ai.response.id", "string", "call", "genai", "")
 RESPONSE_MODEL: Final = attribute("gen_ai.response.model", "string", "call", "genai", "Model that answered.")
 FINISH_REASONS: Final = attribute("gen_ai.response.finish_reasons", "string[]", "call", "genai", "")
+STOP_REASON: Final = attribute("anthropic.message.stop_reason", "string", "call", "anthropic", "")
 TIME_TO_FIRST_CHUNK: Final = attribute("gen_ai.response.time_to_first_chunk", "double", "call", "genai", "Seconds.")
-USAGE_INPUT: Final = attribute(
-    "gen_ai.usage.input_tokens", "int", "call", "genai", "Input tokens, cached ones included."
-)
+USAGE_INPUT: Final = attribute("gen_ai.usage.input_tokens", "int", "call", "genai", "Cached ones included.")
 USAGE_OUTPUT: Final = attribute("gen_ai.usage.output_tokens", "int", "call", "genai", "")
 USAGE_CACHE_CREATION: Final = attribute("gen_ai.usage.cache_creation.input_tokens", "int", "call", "genai", "")
+USAGE_CACHE_WRITE: Final = attribute("gen_ai.usage.cache_write.input_tokens", "int", "call", "anthropic", "As above.")
 USAGE_CACHE_READ: Final = attribute("gen_ai.usage.cache_read.input_tokens", "int", "call", "genai", "")
 USAGE_REASONING: Final = attribute("gen_ai.usage.reasoning.output_tokens", "int", "call", "genai", "")
 TOOL_NAME: Final = attribute("gen_ai.tool.name", "string", "step", "genai", "Tool of a `tool_use` or `tool_run` step.")

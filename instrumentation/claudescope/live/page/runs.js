@@ -1,114 +1,186 @@
-// The table of runs: the latest started first, rows kept and changed in place.
-import { el } from "./dom.js";
-import { count, confidence, duration, full, time } from "./format.js";
+// <cs-runs>: the table of runs, with search, status, order and paging.
+import { getJSON, Question } from "./data.js";
+import { el, icon, onFrame, say, unique } from "./dom.js";
+import { several } from "./format.js";
+import { on } from "./live.js";
+import { RunsTable } from "./table.js";
+import { differs, FILTER, isFiltered, patch, read, stepQuery, subscribe, TIME, timeOf } from "./state.js";
 
-/** @typedef {{run_id: string, trace_id: string, service: string, model: string|null, started_ms: number, ended_ms: number, duration_ms: number, seen_ms: number, steps: number, calls: number, invalid: number, min_confidence: number|null, worst: {step_index: number, span_id: string}|null, input_tokens: number|null, output_tokens: number|null, status: "running"|"ok"|"failed"}} Run */
+/** @typedef {import("./types.js").Run} Run */
 
-const MAX_ROWS = 100;
+const PAGE = 50;
+const RUNNING_MS = 30_000;
+const SHOWN = [...TIME, ...FILTER, "q", "status", "sort", "order"];
 
-export class RunsTable {
-  /** @param {HTMLElement} body @param {(id: string) => void} choose */
-  constructor(body, choose) {
-    this.body = body;
-    this.choose = choose;
-    /** @type {Map<string, Run>} */
-    this.runs = new Map();
-    /** @type {Map<string, HTMLElement>} */
-    this.rows = new Map();
-    /** @type {Set<string>} */
-    this.dirty = new Set();
-    this.selected = "";
+class Runs extends HTMLElement {
+  /** Cursors of the pages before this one; empty: the first page. @type {(string | null)[]} */
+  earlier = [];
+  /** @type {string | null} */
+  cursor = null;
+  /** @type {string | null} */
+  next = null;
+  /** @type {Map<string, Run>} */
+  runs = new Map();
+  /** Any run at all, whatever is filtered. */
+  some = false;
+  loaded = false;
+  refusal = "";
+
+  note = el("p.quiet", { role: "status" });
+  search = /** @type {HTMLInputElement} */ (el("input.field", { type: "search", id: "search", placeholder: "Trace id, KEY:VALUE or text", "aria-label": "Search runs by trace id, label or text", maxLength: 512, spellcheck: false }));
+  status = /** @type {HTMLSelectElement} */ (el("select.field", { "aria-label": "Status" },
+    ...[["", "Any status"], ["ok", "Finished"], ["failed", "Failed"], ["running", "Running"]].map(([value, words]) => el("option", { value }, words))));
+  table = new RunsTable((id) => patch({ run: id, step: null }), (sort, order) => patch({ sort, order }));
+  fresh = el("button.button.main.fresh", { type: "button", hidden: true, onclick: () => this.table.release() });
+  nothing = el("p.quiet.nothing", { hidden: true });
+  newer = /** @type {HTMLButtonElement} */ (el("button.button", { type: "button", onclick: () => this.turn(-1) }, icon("left"), "Newer"));
+  older = /** @type {HTMLButtonElement} */ (el("button.button", { type: "button", onclick: () => this.turn(1) }, "Older", icon("right")));
+  pages = el("nav.pages", { "aria-label": "Pages of runs" }, this.newer, this.older);
+  question = new Question((signal) => this.ask(signal), (answer) => this.show(answer), (refusal) => {
+    this.refusal = `${refusal.message} ${refusal.fix}`;
+    onFrame(this.paint);
+  });
+
+  connectedCallback() {
+    const title = unique("runs");
+    this.append(el("section.card", { "aria-labelledby": title },
+      el("div.head", {}, el("div.grow", {}, el("h2", { id: title, tabIndex: -1 }, "Runs"), this.note),
+        el("div.search", {}, icon("search"), this.search), this.status),
+      el("div.runs", {}, this.fresh, this.table.element), this.nothing, this.pages));
+    this.table.onheld = () => onFrame(this.paint);
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let typing;
+    this.search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => patch({ q: this.search.value.trim() }, { replace: true }), 250);
+    });
+    this.status.addEventListener("change", () => patch({ status: /** @type {any} */ (this.status.value) }));
+    subscribe((state, before) => {
+      if (differs(state, before, SHOWN)) this.again();
+      onFrame(this.paint);
+    });
+    on("open", () => this.question.now());
+    on("lag", () => this.question.now());
+    on("run", (run) => this.take(run));
+    on("stats", () => this.settle());
+    this.again();
+    getJSON("/api/status").then((status) => {
+      this.table.datePrices(status.prices_date ?? null);
+      onFrame(this.paint);
+    }, () => {}); // the tooltips then say no date
   }
 
-  /** @param {Run} run */
-  put(run) {
-    this.runs.set(run.run_id, run);
-    this.dirty.add(run.run_id);
-    if (this.runs.size > 3 * MAX_ROWS) this.trim();
+  /** Whether the rows are known without asking: the latest runs, of all. */
+  get plain() {
+    const state = read();
+    return state.sort === "started" && state.order === "desc" && !state.q && !state.status && !isFiltered(state) && state.slot === null && this.earlier.length === 0;
   }
 
-  trim() {
-    const kept = [...this.runs.values()].sort((a, b) => b.started_ms - a.started_ms).slice(0, MAX_ROWS);
-    const ids = new Set(kept.map((run) => run.run_id));
-    for (const id of this.runs.keys()) {
-      if (ids.has(id) || id === this.selected) continue;
-      this.runs.delete(id);
-      this.dirty.delete(id);
-      this.rows.get(id)?.remove();
-      this.rows.delete(id);
+  again() {
+    this.earlier = [];
+    this.cursor = null;
+    this.table.reset();
+    this.question.now();
+  }
+
+  /** @param {number} way */
+  turn(way) {
+    if (way > 0 && this.next) {
+      this.earlier.push(this.cursor);
+      this.cursor = this.next;
+    } else if (way < 0 && this.earlier.length) this.cursor = this.earlier.pop() ?? null;
+    this.table.reset();
+    this.question.now();
+    this.table.element.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {AbortSignal} signal */
+  ask(signal) {
+    const state = read();
+    const query = stepQuery(state);
+    if (state.slot) { // a picked time asks for the steps that ended then, whenever their runs began
+      for (const end of ["from", "to"]) {
+        query.set(`steps_${end}`, query.get(end) ?? "");
+        query.delete(end);
+      }
     }
+    for (const name of /** @type {const} */ (["q", "status"])) if (state[name]) query.set(name, state[name]);
+    query.set("sort", state.sort);
+    query.set("order", state.order);
+    query.set("limit", String(PAGE));
+    if (this.cursor) query.set("cursor", this.cursor);
+    return getJSON("/api/runs", query, signal);
   }
 
-  /** @param {string} id */
-  select(id) {
-    for (const old of [this.selected, id]) if (this.runs.has(old)) this.dirty.add(old);
-    this.selected = id;
+  /** @param {{items: Run[], next: string | null}} answer */
+  show(answer) {
+    this.runs = new Map(answer.items.map((run) => [run.run_id, run]));
+    this.next = answer.next;
+    this.refusal = "";
+    this.loaded = true;
+    if (answer.items.length) this.some = true;
+    onFrame(this.paint);
   }
 
-  /** A run that says nothing for 30 s is no longer running, though nothing comes to say so. */
+  /** A run that began or went on. @param {Run} run */
+  take(run) {
+    this.some = true;
+    if (this.plain) {
+      const { from, to } = timeOf(read());
+      if (this.runs.has(run.run_id) || (run.started_ms >= from && run.started_ms < (to ?? Infinity))) this.runs.set(run.run_id, run);
+    } else {
+      if (this.runs.has(run.run_id)) this.runs.set(run.run_id, run);
+      if (!this.earlier.length) this.question.soon();
+    }
+    onFrame(this.paint);
+  }
+
+  /** A run that says nothing for a while is no longer running, though nothing comes to say so. */
   settle() {
     const now = Date.now();
-    for (const run of this.runs.values()) {
-      if (run.status === "running" && now - run.seen_ms > 30_000) this.put({ ...run, status: "ok" });
+    let changed = false;
+    for (const [id, run] of this.runs) {
+      if (run.status !== "running" || now - run.seen_ms < RUNNING_MS) continue;
+      this.runs.set(id, { ...run, status: "ok" });
+      changed = true;
     }
+    if (changed) onFrame(this.paint);
   }
 
-  paint() {
-    if (!this.dirty.size) return;
-    this.trim();
-    const first = this.rows.size === 0;
-    for (const id of this.dirty) {
-      const run = this.runs.get(id);
-      if (!run) continue;
-      const row = this.row(run);
-      const old = this.rows.get(id);
-      if (old) {
-        const focused = old.contains(document.activeElement);
-        old.replaceChildren(...row.childNodes);
-        old.setAttribute("aria-selected", String(id === this.selected));
-        if (focused) old.querySelector("button")?.focus({ preventScroll: true });
-        continue;
-      }
-      if (!first) row.classList.add("new");
-      this.rows.set(id, row);
-      let before = null;
-      for (const sibling of this.body.children) {
-        if (Number(sibling.getAttribute("data-started")) <= run.started_ms) { before = sibling; break; }
-      }
-      this.body.insertBefore(row, before);
+  paint = () => {
+    if (this.hidden) return;
+    const state = read();
+    let shown = [...this.runs.values()];
+    if (this.plain) {
+      shown.sort((a, b) => b.started_ms - a.started_ms);
+      for (const run of shown.splice(PAGE)) this.runs.delete(run.run_id);
     }
-    this.dirty.clear();
+    this.table.show(shown, state.sort, state.order, state.run);
+    if (document.activeElement !== this.search) this.search.value = state.q;
+    this.status.value = state.status;
+    const held = this.table.held;
+    this.fresh.hidden = held === 0;
+    say(this.fresh, `${several(held, "new run")}`);
+    const from = this.earlier.length * PAGE;
+    const more = this.next !== null || (this.plain && shown.length === PAGE);
+    say(this.note, this.refusal || (shown.length ? `${from ? `${from + 1} – ${from + shown.length}` : more ? `The ${order(state)} ${shown.length}` : several(shown.length, "run")}` : ""));
+    this.nothing.hidden = shown.length > 0 || !this.loaded;
+    say(this.nothing, "No run has such steps in this time. Take a filter off, or widen the time.");
+    this.pages.hidden = !this.earlier.length && !this.next;
+    this.newer.disabled = !this.earlier.length;
+    this.older.disabled = !this.next;
+  };
+
+  /** Gives the focus to a run's row, else to the heading. @param {string} id */
+  focusRun(id) {
+    (this.table.button(id) ?? this.querySelector("h2"))?.focus();
   }
-
-  /** @param {Run} run */
-  row(run) {
-    const button = el("button", { type: "button", title: `Run ${run.run_id}` }, run.service);
-    const row = el("tr", { "data-started": run.started_ms, "aria-selected": String(run.run_id === this.selected) },
-      el("td", {}, el("div.run-name", {},
-        el("span.state", { "data-status": run.status, role: "img", "aria-label": run.status, title: run.status }),
-        el("div", {}, button, el("small", {}, run.run_id.slice(0, 12))))),
-      el("td.nowrap", { title: full(run.started_ms) }, time(run.started_ms)),
-      el("td.number", { title: `${run.steps} steps in ${run.calls} calls` }, count(run.steps)),
-      el("td.number.nowrap", {}, duration(run.duration_ms * 1000)),
-      tokens(run),
-      el("td", {}, worst(run)));
-    row.addEventListener("click", () => this.choose(run.run_id));
-    return row;
-  }
 }
 
-/** @param {Run} run */
-function tokens(run) {
-  if (run.input_tokens === null || run.output_tokens === null) return el("td.number.unknown", {}, "unknown");
-  return el("td.number", { title: `${count(run.input_tokens)} in, ${count(run.output_tokens)} out` }, count(run.input_tokens + run.output_tokens));
+/** @param {import("./state.js").State} state */
+function order(state) {
+  const words = { started: ["latest", "earliest"], steps: ["longest", "shortest"], duration: ["slowest", "fastest"], tokens: ["largest", "smallest"], cost: ["most costly", "least costly"], worst: ["worst", "best"] };
+  return words[state.sort][state.order === "desc" ? 0 : 1];
 }
 
-/** @param {Run} run */
-function worst(run) {
-  if (!run.worst) return el("span.unknown", {}, "no steps");
-  const where = `step ${run.worst.step_index}`;
-  if (run.invalid) return el("span.tag.bad", {}, `✕ ${run.invalid} invalid`, el("span", {}, `· ${where}`));
-  if (run.min_confidence === null) return el("span.tag", {}, `slowest · ${where}`);
-  const low = run.min_confidence < 0.7;
-  return el(low ? "span.tag.bad" : "span.tag", { title: "Lowest confidence" }, `${low ? "▾ " : ""}${confidence(run.min_confidence)}`, el("span", {}, `· ${where}`));
-}
+customElements.define("cs-runs", Runs);

@@ -53,6 +53,12 @@ class Counters:
 
     def __init__(self, stored: Iterable[tuple[str, float]] = ()) -> None:
         self._values: dict[str, float] = dict(stored)
+        self._drops: dict[str, tuple[str, str]] = {}
+        """Series of ``claudescope.dropped``, with reason and kind: asked for each second."""
+        self.senders: set[str] = set()
+        """Services that count their steps themselves, now or before."""
+        for series in self._values:
+            self._note(series)
 
     def read(self, request: ExportMetricsServiceRequest) -> tuple[list[CounterPoint], int]:
         """Takes the points of a request; returns those to store, and how many did not fit."""
@@ -82,9 +88,19 @@ class Counters:
                             continue
                         if delta:
                             value += self._values.get(series, 0.0)
+                        if series not in self._values:
+                            self._note(series)
                         self._values[series] = value
                         points.append(CounterPoint(series, value, point.time_unix_nano // 1_000_000))
         return points, refused
+
+    def _note(self, series: str) -> None:
+        _, _, name, service, labels = orjson.loads(series)
+        if name == semconv.STEPS.name:
+            self.senders.add(service)
+        else:
+            given = dict(labels)
+            self._drops[series] = str(given.get(semconv.DROPPED_REASON, "")), str(given.get(semconv.DROPPED_KIND, ""))
 
     def items(self) -> list[dict[str, Any]]:
         """``{"name", "labels", "value"}`` of each label set, summed over senders."""
@@ -98,3 +114,12 @@ class Counters:
             name, service, labels = orjson.loads(key)
             found.append({"name": name, "labels": {"service": service, **dict(labels)}, "value": value})
         return found
+
+    def dropped(self) -> list[dict[str, Any]]:
+        """What senders say that they dropped, summed over senders: ``{"reason", "kind", "value"}``."""
+        sums: dict[tuple[str, str], float] = {}
+        for series, key in self._drops.items():
+            sums[key] = sums.get(key, 0.0) + self._values[series]
+        return [
+            {"reason": reason, "kind": kind, "value": value} for (reason, kind), value in sorted(sums.items()) if value
+        ]

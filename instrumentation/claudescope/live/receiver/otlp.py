@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from .otlp_json import JsonError, fill
+from .otlp_json import JsonError, fill, parse
 
 __all__ = [
     "JSON",
@@ -29,7 +29,6 @@ __all__ = [
     "encoding_of",
     "error_body",
     "success_body",
-    "success_message",
     "too_large",
     "unpack",
 ]
@@ -128,7 +127,7 @@ def decode(request: type[M], body: bytes, encoding: str) -> M:
         return message
     message = request()
     try:
-        fill(message, orjson.loads(body))
+        fill(message, parse(body))
     except (orjson.JSONDecodeError, JsonError) as error:
         raise OtlpError(
             400, "bad_json", f"The body is not OTLP/JSON: {error}.", "Ids are hex, field names lowerCamelCase."
@@ -151,7 +150,7 @@ def _count(request: Message) -> None:
             if left < 0:
                 break
             if records == "metrics":
-                left -= sum(len(metric.sum.data_points) for metric in items)
+                left -= sum(len(metric.sum.data_points) + len(metric.histogram.data_points) for metric in items)
     if left < 0:
         raise OtlpError(
             413,
@@ -168,7 +167,7 @@ _RESPONSES: Final = {
 }
 
 
-def success_message(signal: str, rejected: int = 0, why: str = "") -> Message:
+def _success_message(signal: str, rejected: int = 0, why: str = "") -> Message:
     """The response message of a signal (``traces``, ``metrics`` or ``logs``) with what was not taken."""
     response, field, _ = _RESPONSES[signal]
     message: Message = response()
@@ -182,7 +181,7 @@ def success_message(signal: str, rejected: int = 0, why: str = "") -> Message:
 def success_body(signal: str, encoding: str, rejected: int = 0, why: str = "") -> bytes:
     """The body of a 200."""
     if encoding == PROTOBUF:
-        return success_message(signal, rejected, why).SerializeToString()
+        return _success_message(signal, rejected, why).SerializeToString()
     if not rejected:
         return b"{}"
     return orjson.dumps({"partialSuccess": {_RESPONSES[signal][2]: str(rejected), "errorMessage": why}})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
-from ..records import CallRecord, StepRecord
+from ..records import CallRecord, StepRecord, label_json
 
-__all__ = ["COLUMNS", "MERGE", "RunChange", "RunChanges", "RunLinks", "severity"]
+__all__ = ["COLUMNS", "MERGE", "Costs", "RunChange", "RunChanges", "RunLinks", "severity"]
 
 _REMEMBERED: Final = 16_384
+_MAX_LABELS: Final = 16_384
+"""Characters of a run's labels in the store, about; steps keep all of theirs."""
 
 COLUMNS: Final = (
     "id",
@@ -18,6 +20,7 @@ COLUMNS: Final = (
     "trace_id",
     "service",
     "model",
+    "name",
     "started_ms",
     "ended_ms",
     "seen_ms",
@@ -25,18 +28,24 @@ COLUMNS: Final = (
     "calls",
     "invalid",
     "min_confidence",
+    "max_latency_us",
+    "max_index",
     "worst_rank",
     "worst_index",
     "worst_span",
     "input_tokens",
     "output_tokens",
-    "call_ms",
+    "cost_usd",
+    "unpriced",
+    "end_rank",
     "failed",
     "final",
+    "labels",
 )
 
-MERGE: Final = """ ON CONFLICT (run_id) DO UPDATE SET
+MERGE: Final = f""" ON CONFLICT (run_id) DO UPDATE SET
     model = coalesce(model, excluded.model),
+    name = coalesce(name, excluded.name),
     started_ms = min(started_ms, excluded.started_ms),
     ended_ms = max(ended_ms, excluded.ended_ms),
     seen_ms = max(seen_ms, excluded.seen_ms),
@@ -45,14 +54,31 @@ MERGE: Final = """ ON CONFLICT (run_id) DO UPDATE SET
     invalid = invalid + excluded.invalid,
     min_confidence = min(coalesce(min_confidence, excluded.min_confidence),
                          coalesce(excluded.min_confidence, min_confidence)),
+    max_latency_us = max(max_latency_us, excluded.max_latency_us),
+    max_index = max(max_index, excluded.max_index),
     worst_index = CASE WHEN excluded.worst_rank > worst_rank THEN excluded.worst_index ELSE worst_index END,
     worst_span = CASE WHEN excluded.worst_rank > worst_rank THEN excluded.worst_span ELSE worst_span END,
     worst_rank = max(worst_rank, excluded.worst_rank),
     input_tokens = input_tokens + excluded.input_tokens,
     output_tokens = output_tokens + excluded.output_tokens,
-    failed = CASE WHEN excluded.call_ms >= call_ms THEN excluded.failed ELSE failed END,
-    final = CASE WHEN excluded.call_ms >= call_ms THEN excluded.final ELSE final END,
-    call_ms = max(call_ms, excluded.call_ms)"""
+    cost_usd = CASE WHEN excluded.cost_usd IS NULL THEN cost_usd
+                    ELSE coalesce(cost_usd, 0.0) + excluded.cost_usd END,
+    unpriced = unpriced + excluded.unpriced,
+    failed = CASE WHEN excluded.end_rank >= end_rank THEN excluded.failed ELSE failed END,
+    final = CASE WHEN excluded.end_rank >= end_rank THEN excluded.final ELSE final END,
+    end_rank = max(end_rank, excluded.end_rank),
+    labels = CASE WHEN labels IS NULL THEN excluded.labels
+                  WHEN excluded.labels IS NULL OR excluded.labels = labels OR length(labels) > {_MAX_LABELS} THEN labels
+                  ELSE json_patch(excluded.labels, labels) END"""
+
+
+class Costs(Protocol):
+    """A price table."""
+
+    def cost(
+        self, model: str | None, input_tokens: int, cache_read: int, cache_write: int, output_tokens: int
+    ) -> float | None:
+        """USD of a call, or None for a model without a price. Input includes what the cache read and wrote."""
 
 
 def severity(step: StepRecord) -> float:
@@ -83,9 +109,11 @@ class RunLinks:
 
     def counts(self, call: CallRecord) -> bool:
         """False for a span around a call that was counted: two instrumentations may each make one."""
+        if call.root:
+            return True  # it is around its run's calls, and is none
         if call.span_id in self._wrappers:
             return False
-        if call.parent_id and not call.root:
+        if call.parent_id:
             self._wrappers[call.parent_id] = None
             if len(self._wrappers) > _REMEMBERED:
                 self._wrappers.popitem(last=False)
@@ -101,27 +129,36 @@ class RunChange:
     model: str | None
     started_ms: int
     ended_ms: int
+    name: str | None = None
     steps: int = 0
     calls: int = 0
     invalid: int = 0
     min_confidence: float | None = None
+    max_latency_us: int = 0
+    max_index: int = -1
     worst_rank: float = -1.0
     worst_index: int | None = None
     worst_span: bytes | None = None
     input_tokens: int = 0
     output_tokens: int = 0
-    call_ms: int = -1
+    cost_usd: float | None = None
+    unpriced: int = 0
+    end_rank: int = -1
     failed: bool = False
     final: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class RunChanges:
     """Collects the changes of one transaction. ``now`` is the server's time in ms."""
 
-    def __init__(self, links: RunLinks, now: int) -> None:
+    def __init__(self, links: RunLinks, costs: Costs | None, now: int) -> None:
         self._links = links
+        self._costs = costs
         self._now = now
         self.runs: dict[str, RunChange] = {}
+        self.calls: list[tuple[str, CallRecord, float | None]] = []
+        """Calls that count, with the run's id and the cost in USD where it is known."""
 
     def add_step(self, step: StepRecord, span_id: bytes) -> str:
         """Adds a step; returns its run's id."""
@@ -134,6 +171,8 @@ class RunChanges:
             self.runs[run_id] = change
         elif started < change.started_ms:
             change.started_ms = started
+        if change.model is None:
+            change.model = step["model"]
         if ended > change.ended_ms:
             change.ended_ms = ended
         change.steps += 1
@@ -142,6 +181,12 @@ class RunChanges:
         confidence = step["confidence"]
         if confidence is not None and (change.min_confidence is None or confidence < change.min_confidence):
             change.min_confidence = confidence
+        if step["latency_us"] > change.max_latency_us:
+            change.max_latency_us = step["latency_us"]
+        if step["step_index"] > change.max_index:
+            change.max_index = step["step_index"]
+        if step["labels"]:
+            change.labels = {**step["labels"], **change.labels}
         rank = severity(step)
         if rank > change.worst_rank:
             change.worst_rank, change.worst_index, change.worst_span = rank, step["step_index"], span_id
@@ -160,13 +205,32 @@ class RunChanges:
             self.runs[run_id] = change
         change.started_ms = min(change.started_ms, call.started_ms)
         change.ended_ms = max(change.ended_ms, call.ended_ms)
-        if not call.root:
-            change.calls += 1
-            change.input_tokens += call.input_tokens
-            change.output_tokens += call.output_tokens
-        if call.ended_ms >= change.call_ms:
-            change.call_ms, change.failed, change.final = call.ended_ms, call.failed, call.final
+        if call.root:
+            change.name = change.name or call.name
+        else:
+            change.model = change.model or call.model
+            self._add_usage(change, run_id, call)
+        if call.labels:
+            change.labels = {**call.labels, **change.labels}
+        rank = 2 * call.ended_ms + call.root  # a root wins over a call that ended in the same millisecond
+        if rank >= change.end_rank:
+            change.end_rank, change.failed, change.final = rank, call.failed, call.final
         return run_id
+
+    def _add_usage(self, change: RunChange, run_id: str, call: CallRecord) -> None:
+        tokens = call.input_tokens, call.cache_read_tokens, call.cache_write_tokens, call.output_tokens
+        cost = None
+        if self._costs is not None and any(tokens):
+            for model in (call.model, call.response_model):
+                cost = self._costs.cost(model, *tokens) if cost is None else cost
+        change.calls += 1
+        change.input_tokens += call.input_tokens
+        change.output_tokens += call.output_tokens
+        if cost is not None:
+            change.cost_usd = (change.cost_usd or 0.0) + cost
+        elif any(tokens):
+            change.unpriced += 1
+        self.calls.append((run_id, call, cost))
 
     def rows(self, numbers: dict[str, int]) -> list[Any]:
         """The values of all runs' rows, in the order of ``COLUMNS``."""
@@ -178,6 +242,7 @@ class RunChanges:
                 bytes.fromhex(change.trace_id),
                 change.service,
                 change.model,
+                change.name,
                 change.started_ms,
                 change.ended_ms,
                 self._now,
@@ -185,13 +250,18 @@ class RunChanges:
                 change.calls,
                 change.invalid,
                 change.min_confidence,
+                change.max_latency_us,
+                change.max_index,
                 change.worst_rank,
                 change.worst_index,
                 change.worst_span,
                 change.input_tokens,
                 change.output_tokens,
-                change.call_ms,
+                change.cost_usd,
+                change.unpriced,
+                change.end_rank,
                 change.failed,
                 change.final,
+                label_json(change.labels) if change.labels else None,
             )
         return values

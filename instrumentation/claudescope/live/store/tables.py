@@ -9,16 +9,20 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import orjson
 
-from ..records import Source, StepRecord, StoredSpan
-from .jobs import Job, Stored
+from ..records import CallRecord, Chunk, Source, StepRecord, StoredSpan, dims_of
+from ..rollups import persist
+from .jobs import Job, Stored, StoredStep
+from .known import KnownSpans
 from .runs import COLUMNS as RUN_COLUMNS
-from .runs import MERGE, RunChanges, RunLinks
-from .schema import STEP_COLUMNS
+from .runs import MERGE, Costs, RunChanges, RunLinks
+from .schema import CALL_COLUMNS, STEP_COLUMNS
+from .series import Registry
+from .texts import Texts
 
 __all__ = ["Tables"]
 
@@ -28,6 +32,7 @@ _KNOWN_SOURCES: Final = 1024
 _MAX_KNOWN_SOURCE: Final = 16_384
 """Bytes of a source that is remembered; a larger one is looked up each time."""
 _SIZES: Final = (512, 64, 8, 1)
+_SPAN_COLUMNS: Final = ("trace_id", "source", "ended_ms", "count", "span_ids", "runs", "data")
 
 
 def _varint(number: int) -> bytes:
@@ -55,65 +60,98 @@ def _scope_spans(spans: Iterable[StoredSpan]) -> bytes:
 class Tables:
     """Writes jobs inside the caller's transaction. After a rollback call ``forget``."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, costs: Costs | None = None) -> None:
         self._db = db
+        self._costs = costs
         self._sources: dict[Source, int] = {}
         self._runs: OrderedDict[str, int] = OrderedDict()
-        self._spans: OrderedDict[bytes, set[bytes]] = OrderedDict()
-        self._known = 0
+        self._spans = KnownSpans(db, _KNOWN_SPANS)
         self._links = RunLinks()
-        self._next_run = self._last_run() + 1
+        self._series = Registry(db)
+        self._texts = Texts(db)
+        self._next_run = self._last("runs", "last_run") + 1
+        self._next_step = self._last("steps", "rollup_watermark") + 1
 
-    def _last_run(self) -> int:
-        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM runs").fetchone()[0])
+    def _last(self, table: str, mark: str) -> int:
+        """The highest id so far, of rows that are gone, too."""
+        (last,) = self._db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()
+        known = self._db.execute("SELECT value FROM meta WHERE key = ?", (mark,)).fetchone()
+        return max(int(last), int(known[0]) if known else 0)
 
     def forget(self) -> None:
         """Drops what is remembered of rows, since some of them may not be there."""
         self._sources.clear()
         self._runs.clear()
-        self._spans.clear()
-        self._known = 0
-        self._next_run = self._last_run() + 1
+        self._spans.forget()
+        self._series.forget()
+        self._next_run = self._last("runs", "last_run") + 1
 
-    def write(self, jobs: Sequence[Job]) -> Iterator[Stored]:
-        """Writes all jobs; yields what each changed, in order."""
-        self._recall_traces({chunk.trace_id for job in jobs if job.batch for chunk in job.batch.chunks.values()})
-        changes = RunChanges(self._links, int(time.time() * 1000))
-        chunks: list[Any] = []
-        steps: list[tuple[StepRecord, bytes, bytes]] = []
+    def write(self, jobs: Sequence[Job]) -> list[Stored]:
+        """Writes all jobs; returns what each changed, in order."""
+        self._spans.recall({chunk.trace_id for job in jobs if job.batch for chunk in job.batch.chunks.values()})
+        changes = RunChanges(self._links, self._costs, int(time.time() * 1000))
+        spans: list[tuple[Chunk, list[StoredSpan], set[str]]] = []
+        steps: list[tuple[StepRecord, bytes, bytes, int]] = []
+        texts: list[Any] = []
         results: list[Stored] = []
+        row = self._next_step
         for job in jobs:
             stored = Stored()
             results.append(stored)
             for chunk in job.batch.chunks.values() if job.batch else ():
-                known = self._spans[chunk.trace_id]
-                fresh: list[StoredSpan] = []
-                for span in chunk.spans:
-                    if span.span_id in known:
-                        stored.duplicates += 1
-                    else:
-                        known.add(span.span_id)
-                        fresh.append(span)
+                fresh = self._fresh(chunk, stored)
                 if not fresh:
                     continue
-                self._known += len(fresh)
-                ids = b"".join([span.span_id for span in fresh])
-                chunks += (chunk.trace_id, self._source(chunk.source), ids, _scope_spans(fresh))
+                runs: set[str] = set()
                 for span in fresh:
                     if span.step is not None:
-                        steps.append((span.step, chunk.trace_id, span.span_id))
-                        stored.steps.append(span.step)
-                        stored.runs.add(changes.add_step(span.step, span.span_id))
+                        series, counted = self._series.number(dims_of(span.step))
+                        steps.append((span.step, chunk.trace_id, span.span_id, series))
+                        stored.steps.append(StoredStep(span.step, row, counted))
+                        runs.add(changes.add_step(span.step, span.span_id))
+                        if span.text:
+                            texts += (row, span.text)
+                        row += 1
                 for span in fresh:  # calls after their steps, which say whose run it is
                     if span.call is not None and (run := changes.add_call(span.call)):
-                        stored.runs.add(run)
-        self._insert("spans", ("trace_id", "source", "span_ids", "data"), chunks)
+                        runs.add(run)
+                spans.append((chunk, fresh, runs))
+                stored.runs |= runs
+            stored.series = self._series.take_fresh()
         numbers = self._number_runs(changes.runs)
+        self._insert("spans", _SPAN_COLUMNS, self._span_values(spans, numbers))
         self._insert("runs", RUN_COLUMNS, changes.rows(numbers), MERGE)
-        self._insert("steps", STEP_COLUMNS, _step_values(steps, numbers))
+        self._insert("steps", STEP_COLUMNS, _step_values(steps, numbers, self._next_step))
+        self._insert("calls", CALL_COLUMNS, _call_values(changes.calls, numbers))
+        if texts:
+            self._insert("texts", ("step", "text"), texts)
+            self._texts.index(texts)
         self._write_signals(jobs)
+        for job in jobs:
+            if job.rollup is not None:
+                persist.write(self._db, job.rollup)
+        self._next_step = row  # never one that was used before, even if its transaction failed
         self._trim()
-        yield from results
+        return results
+
+    def _fresh(self, chunk: Chunk, stored: Stored) -> list[StoredSpan]:
+        fresh = [span for span in chunk.spans if self._spans.add(chunk.trace_id, span.span_id)]
+        stored.duplicates += len(chunk.spans) - len(fresh)
+        return fresh
+
+    def _span_values(self, spans: list[tuple[Chunk, list[StoredSpan], set[str]]], numbers: dict[str, int]) -> list[Any]:
+        values: list[Any] = []
+        for chunk, fresh, runs in spans:
+            values += (
+                chunk.trace_id,
+                self._source(chunk.source),
+                max([span.ended_ms for span in fresh]),
+                len(fresh),
+                b"".join([span.span_id for span in fresh]),
+                b"".join([numbers[run].to_bytes(8, "little") for run in runs]) or None,
+                _scope_spans(fresh),
+            )
+        return values
 
     def _write_signals(self, jobs: Sequence[Job]) -> None:
         events = [event for job in jobs for event in job.events]
@@ -135,23 +173,6 @@ class Tables:
                 part = values[start * width : (start + size) * width]
                 self._db.execute(head + ", ".join([row] * size) + tail, part)
                 start += size
-
-    def _recall_traces(self, traces: set[bytes]) -> None:
-        """Loads the span ids of traces that are not remembered."""
-        missing: list[bytes] = []
-        for trace in traces:
-            if trace in self._spans:
-                self._spans.move_to_end(trace)
-            else:
-                missing.append(trace)
-                self._spans[trace] = set()
-        for at in range(0, len(missing), 256):
-            part = missing[at : at + 256]
-            rows = self._db.execute(f"SELECT trace_id, span_ids FROM spans WHERE trace_id IN ({_marks(part)})", part)
-            for trace, ids in rows:
-                found = [ids[i : i + 8] for i in range(0, len(ids), 8)]
-                self._spans[trace].update(found)
-                self._known += len(found)
 
     def _number_runs(self, run_ids: Iterable[str]) -> dict[str, int]:
         numbers: dict[str, int] = {}
@@ -186,9 +207,7 @@ class Tables:
         return number
 
     def _trim(self) -> None:
-        while self._known > _KNOWN_SPANS and len(self._spans) > 1:
-            _, ids = self._spans.popitem(last=False)
-            self._known -= len(ids)
+        self._spans.trim()
         while len(self._runs) > _KNOWN_RUNS:
             self._runs.popitem(last=False)
 
@@ -197,23 +216,20 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _step_values(steps: list[tuple[StepRecord, bytes, bytes]], numbers: dict[str, int]) -> list[Any]:
+def _step_values(steps: list[tuple[StepRecord, bytes, bytes, int]], numbers: dict[str, int], first: int) -> list[Any]:
     values: list[Any] = []
-    for step, trace_id, span_id in steps:
+    for row, (step, trace_id, span_id, series) in enumerate(steps, first):
         call = step["call_span_id"]
         reasons = step["reasons"]
-        labels = step["labels"]
         values += (
+            row,
             numbers[step["run_id"]],
             trace_id,
             span_id,
             bytes.fromhex(call) if call else None,
             step["step_index"],
-            step["kind"],
+            series,
             step["name"],
-            step["service"],
-            step["model"],
-            step["tool"],
             step["ts_ms"],
             step["latency_us"],
             step["latency_source"],
@@ -222,6 +238,31 @@ def _step_values(steps: list[tuple[StepRecord, bytes, bytes]], numbers: dict[str
             step["calibrated"],
             step["is_valid"],
             orjson.dumps(reasons).decode() if reasons else None,
-            orjson.dumps(labels).decode() if labels else None,
+        )
+    return values
+
+
+def _call_values(calls: list[tuple[str, CallRecord, float | None]], numbers: dict[str, int]) -> list[Any]:
+    values: list[Any] = []
+    for run_id, call, cost in calls:
+        values += (
+            numbers[run_id],
+            bytes.fromhex(call.trace_id),
+            call.span_id,
+            call.parent_id or None,
+            call.service,
+            call.model,
+            call.started_ms,
+            call.ended_ms,
+            call.input_tokens,
+            call.cache_read_tokens,
+            call.cache_write_tokens,
+            call.output_tokens,
+            cost,
+            call.error_type,
+            call.status_code,
+            call.retries,
+            call.first_chunk_ms,
+            call.finish,
         )
     return values

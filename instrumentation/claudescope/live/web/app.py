@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Final
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp
 
 from ..receiver.ingest import SIGNALS, Ingest
 from ..receiver.otlp import JSON, MAX_BODY, OtlpError, encoding_of, error_body, success_body, too_large, unpack
+from ..store.deadline import SlowAnswerError
 from .api import Api
 from .parameters import ParameterError
 from .security import Guard, error_response
@@ -99,8 +101,14 @@ def _pages() -> list[Route]:
 
 
 def _page(body: bytes, media: str) -> Callable[[Request], Awaitable[Response]]:
+    packed = gzip.compress(body, mtime=0)
+
     async def serve(request: Request) -> Response:
-        return Response(body, 200, {"Cache-Control": "no-cache"}, media)
+        headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        accepted = request.headers.get("accept-encoding", "").split(",")
+        if any(coding.strip() == "gzip" for coding in accepted):
+            return Response(packed, 200, {**headers, "Content-Encoding": "gzip"}, media)
+        return Response(body, 200, headers, media)
 
     return serve
 
@@ -119,6 +127,16 @@ async def _bad_parameter(request: Request, error: Exception) -> Response:
     return error_response(400, "bad_parameter", error.message, error.fix)
 
 
+async def _slow(request: Request, error: Exception) -> Response:
+    return error_response(
+        503,
+        "query_too_slow",
+        "The answer took too long and was given up.",
+        "Ask for less: a shorter time, a smaller limit, fewer conditions.",
+        {"Retry-After": "1"},
+    )
+
+
 async def _broken(request: Request, error: Exception) -> Response:
     return error_response(503, "internal_error", "The server failed to answer.", "Its log on stderr says more.")
 
@@ -127,18 +145,16 @@ def make_app(ingest: Ingest, api: Api, host: str, token: str) -> ASGIApp:
     """The application with its guard; ``host`` is what it listens on."""
     room = _Room()
     routes = [Route(f"/v1/{signal}", _receiver(ingest, signal, room), methods=["POST"]) for signal in SIGNALS]
-    routes += [
-        Route("/healthz", api.healthz),
-        Route("/api/steps", api.steps),
-        Route("/api/runs", api.runs),
-        Route("/api/traces/{trace_id}", api.trace),
-        Route("/api/heatmap", api.heatmap),
-        Route("/api/counters", api.counters),
-        Route("/api/stream", api.stream),
-        *_pages(),
-    ]
+    routes += [endpoint.route() for endpoint in api.endpoints]
+    routes += _pages()
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _http_error, ParameterError: _bad_parameter, Exception: _broken},
+        exception_handlers={
+            HTTPException: _http_error,
+            ParameterError: _bad_parameter,
+            SlowAnswerError: _slow,
+            Exception: _broken,
+        },
     )
+    app.router.redirect_slashes = False  # a redirect would repeat whatever the Host header says
     return Guard(app, host, token)

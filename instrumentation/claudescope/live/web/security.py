@@ -6,17 +6,19 @@ import hashlib
 import hmac
 import ipaddress
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import orjson
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["COOKIE", "Guard", "error_response", "is_loopback"]
+__all__ = ["COOKIE", "MAX_PARAMETERS", "MAX_QUERY", "Guard", "error_response", "is_loopback"]
 
 COOKIE: Final = "claudescope"
+MAX_QUERY: Final = 8192
+"""Bytes of a query."""
+MAX_PARAMETERS: Final = 100
 _POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     b" base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -27,6 +29,16 @@ _HEADERS: Final = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+
+
+_AGAIN: Final = b'<!doctype html><meta http-equiv="refresh" content="0"><title>claudescope</title>'
+"""A SameSite=Strict cookie stays away where a link on another site's page leads here, even through our own redirect.
+The same address asked for again, by a page of ours, brings it.
+"""
+
+
+def _from_another_site(headers: Mapping[bytes, str]) -> bool:
+    return headers.get(b"sec-fetch-site") == "cross-site" and headers.get(b"sec-fetch-mode") == "navigate"
 
 
 def is_loopback(host: str) -> bool:
@@ -85,14 +97,25 @@ class Guard:
             return error_response(
                 403, "wrong_origin", "The request comes from another site's page.", "Send it from a program."
             )
-        if not self._token or scope["path"] == "/healthz" or self._knows(headers):
+        query: bytes = scope["query_string"]
+        if len(query) > MAX_QUERY:
+            return error_response(
+                414, "query_too_long", f"The query is over {MAX_QUERY} bytes.", "Ask for less at once."
+            )
+        if query.count(b"&") >= MAX_PARAMETERS:
+            return error_response(
+                414, "query_too_long", f"The query has over {MAX_PARAMETERS} parameters.", "Ask for less at once."
+            )
+        if not self._token or scope["path"] == "/healthz":
             return None
-        if scope["path"] == "/" and scope["method"] == "GET":
-            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if hmac.compare_digest(given.encode(), self._token):
-                answer = RedirectResponse("/", 303)
-                answer.set_cookie(COOKIE, self._cookie, httponly=True, samesite="strict", path="/")
-                return answer
+        if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in query:
+            opened = self._open(query.decode("latin-1"))
+            if opened is not None:
+                return opened
+        if self._knows(headers):
+            return None
+        if scope["path"] == "/" and _from_another_site(headers):
+            return Response(_AGAIN, 200, {"Cache-Control": "no-store"}, "text/html")
         return error_response(
             401,
             "token_needed",
@@ -100,6 +123,17 @@ class Guard:
             "Send `Authorization: Bearer TOKEN`, or open the page at /?token=TOKEN.",
             {"WWW-Authenticate": "Bearer"},
         )
+
+    def _open(self, query: str) -> Response | None:
+        """The page's first opening: the token becomes a cookie and leaves the address, the rest of it stays."""
+        given = parse_qsl(query, keep_blank_values=True)
+        token = next((value for name, value in given if name == "token"), "")
+        if not hmac.compare_digest(token.encode(), self._token):
+            return None
+        rest = urlencode([pair for pair in given if pair[0] != "token"])
+        answer = RedirectResponse(f"/?{rest}" if rest else "/", 303)
+        answer.set_cookie(COOKIE, self._cookie, httponly=True, samesite="strict", path="/")
+        return answer
 
     @staticmethod
     def _is_of(origin: str, host: str) -> bool:
@@ -120,8 +154,7 @@ class Guard:
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), self._token):
             return True
-        try:
-            morsel = SimpleCookie(headers.get(b"cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return morsel is not None and hmac.compare_digest(morsel.value.encode(), self._cookie.encode())
+        # By hand: SimpleCookie gives up at a cookie that it does not like, and those of all ports of a host come here.
+        cookies = (cookie.strip().partition("=") for cookie in headers.get(b"cookie", "").split(";"))
+        ours = (value.encode("latin-1") for name, _, value in cookies if name == COOKIE)
+        return any(hmac.compare_digest(value, self._cookie.encode()) for value in ours)
