@@ -7,7 +7,7 @@ OLDEST ?= python3.10
 BENCH := .venvs/bench
 TSC := npx --yes -p typescript@5.9.3 tsc
 
-.PHONY: help install demo compat test test-stack check check-page format docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory fuzz screenshot clean
+.PHONY: help install demo compat test build-stack stack-native test-stack check check-page format dashboards docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory bench-collector fuzz screenshot clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -32,7 +32,13 @@ test: $(VENV)/.installed ## all tests but those that need a browser
 compat: $(VENV)/.installed ## the environment for the tests beside other instrumentations and frameworks
 	$(BIN)/python tests/integration/compat_venv.py
 
-test-stack: $(VENV)/.browser ## the tests in a real browser
+build-stack: ## the stack's programs, from pinned Go modules (ten minutes the first time; needs Go)
+	scripts/build-stack
+
+stack-native: $(VENV)/.installed build-stack ## the stack on this machine without containers, until Ctrl-C
+	$(BIN)/python tests/stack/stack_native.py $(ARGS)
+
+test-stack: $(VENV)/.browser build-stack ## the tests on the real programs of the stack and in a real browser
 	$(BIN)/python -m pytest -m stack $(ARGS)
 
 check: $(VENV)/.installed ## lint, types, import rules, generated docs
@@ -41,6 +47,7 @@ check: $(VENV)/.installed ## lint, types, import rules, generated docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/claudescope dashboards check --fail
 	@$(MAKE) --no-print-directory check-page
 
 check-page: ## types of the page's scripts; needs npx, which only CI insists on
@@ -54,6 +61,9 @@ check-page: ## types of the page's scripts; needs npx, which only CI insists on
 format: $(VENV)/.installed ## what the linters can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+dashboards: $(VENV)/.installed ## the generated Grafana dashboards and price rules
+	$(BIN)/claudescope dashboards build
 
 docs: $(VENV)/.installed ## the generated reference tables
 	$(BIN)/python docs/generate.py
@@ -86,6 +96,9 @@ bench-start: $(VENV)/.installed ## how fast the embedded server is there, and ho
 
 bench-memory: $(VENV)/.installed ## the embedded server's memory at a million steps
 	$(BIN)/python bench/start.py --steps 1000000 $(ARGS)
+
+bench-collector: $(VENV)/.installed build-stack ## what the stack's programs cost a span
+	$(BIN)/python bench/collector.py $(ARGS)
 
 fuzz: $(VENV)/.installed ## hostile OTLP against a real server (ARGS="--minutes 10")
 	$(BIN)/python bench/fuzz.py $(ARGS)

@@ -55,12 +55,16 @@ def instrument(
             return
         from .capture.manual import use_recorder
         from .capture.seam import Seam
-        from .emit.otel_env import under_run
+        from .emit.otel_env import brisk, under_run
         from .worker import Worker
 
         server = os.environ.get("CLAUDESCOPE_RUN", "")
         has_page = "://" in server  # else ``run`` started none, and the endpoint may be the app's own already
-        env: Mapping[str, str] = under_run(os.environ, server, loaded.token) if has_page else os.environ
+        env: Mapping[str, str] = os.environ
+        if has_page:
+            env = under_run(os.environ, server, loaded.token)
+        elif server:
+            env = brisk(os.environ)
         export = loaded.export or ("both" if has_page and tracer_provider is None else "app")
         made = Worker(loaded.replace(export=export), env, tracer_provider, meter_provider, logger_provider)
         for kind, subscriber in _waiting:

@@ -130,6 +130,53 @@ def test_demo_whose_apps_fail_says_why(claudescope, tmp_path):
     assert "ImportError: broken on purpose" in done.stderr
 
 
+def test_demo_without_a_server_sends_to_where_the_environment_says(tmp_path):
+    collector = subprocess.Popen(
+        command("up", "--port", "0", "--grpc-port", "0", "--data", str(tmp_path / "data"), "--token", "s3cret"),
+        env=plain_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    with collector:
+        url = collector.stdout.readline().split()[1]
+        process = subprocess.Popen(
+            command("demo", "--no-server"),
+            env=plain_environment(
+                OTEL_EXPORTER_OTLP_ENDPOINT=url, OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20s3cret"
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        with process:
+            request = urllib.request.Request(f"{url}/api/steps", headers={"Authorization": "Bearer s3cret"})
+            until = time.monotonic() + 60
+            steps: list[dict] = []
+            while not steps:
+                assert process.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.2)
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    steps = json.load(answer)["items"]
+            process.send_signal(signal.SIGTERM)  # as a container is ended
+            out, err = process.communicate(timeout=30)
+        collector.terminate()
+    assert {step["service"] for step in steps} == {"claudescope-demo"}
+    assert out.splitlines()[0] == f"claudescope: {url}"
+    assert (len(out.splitlines()), err, process.returncode) == (2, "", 0)
+
+
+def test_demo_without_a_server_needs_an_endpoint(claudescope):
+    done = claudescope("demo", "--no-server")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "claudescope: --no-server sends the steps elsewhere, and OTEL_EXPORTER_OTLP_ENDPOINT is not set."
+        " Set it to the address of a collector, or leave --no-server out.\n"
+    )
+
+
 def test_live_needs_a_key(claudescope):
     done = claudescope("demo", "--live", "--no-open")
     assert done.returncode == 2

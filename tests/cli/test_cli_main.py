@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 from cli_harness import plain_environment
 
-from claudescope.cli.main import COMMANDS, command_module, main
+from claudescope.cli.main import COMMANDS, command_module, command_parser, main
 
 
 def test_version_is_that_of_the_distribution(claudescope):
@@ -36,10 +36,30 @@ def test_unknown_command_names_the_nearest(capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["stack"], "claudescope has no command 'stack'. Did you mean `claudescope stack init`?"),
+        (["stack", "chck", "x"], "claudescope has no command 'stack chck'. Did you mean `claudescope stack check`?"),
+        (["stck", "init"], "claudescope has no command 'stck'. Did you mean `claudescope stack init`?"),
+    ],
+)
+def test_a_command_of_two_words_names_the_nearest(capsys, typed, said):
+    assert main(typed) == 2
+    assert capsys.readouterr().err == f"claudescope: {said}\n"
+
+
+def test_help_of_a_group_shows_its_commands(capsys):
+    assert main(["stack", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split("  ")[1].strip() for line in shown.splitlines()[:2]] == ["stack init", "stack check"]
+    assert shown.endswith("\n`claudescope stack ... --help` says more.\n")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_each_command_has_its_example(name, capsys):
     with pytest.raises(SystemExit) as ended:
-        main([name, "--help"])
+        main([*name.split(), "--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert f"example:\n  {command_module(name).EXAMPLE}\n" in shown
@@ -48,9 +68,10 @@ def test_help_of_each_command_has_its_example(name, capsys):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_wrong_flag_is_one_sentence_and_exit_2(name, capsys):
-    assert main([name, *(["info"] if name == "data" else []), "--prot", "1"]) == 2
+    assert main([*name.split(), *(["info"] if name == "data" else []), "--prot", "1"]) == 2
     shown = capsys.readouterr()
-    rest = "" if name in ("run", "import") else " 1"  # for them it is the command, or a file
+    takes_an_argument = name != "data" and any(not action.option_strings for action in command_parser(name)._actions)
+    rest = "" if takes_an_argument else " 1"
     assert shown.out == ""
     assert shown.err == (
         f"claudescope: claudescope {name}: unrecognized arguments: --prot{rest}. See `claudescope {name} --help`.\n"
@@ -68,7 +89,12 @@ HEAVY = ("anthropic", "grpc", "pydantic")
 
 @pytest.mark.parametrize(
     "arguments",
-    [["up", "--host", "192.0.2.1"], ["doctor", "--fast"], ["run", "--no-server", "--", "true"]],
+    [
+        ["up", "--host", "192.0.2.1"],
+        ["doctor", "--fast"],
+        ["run", "--no-server", "--", "true"],
+        ["stack", "init", "stack"],
+    ],
     ids=lambda arguments: arguments[0],
 )
 def test_commands_that_need_no_sdk_do_not_load_it(arguments, tmp_path):

@@ -293,7 +293,7 @@ def test_drops_have_a_zero_first_and_chains_a_length(bench):
 
 def test_every_instrument_is_the_one_of_the_table(bench):
     call = make_call(ended=11 * S, first_chunk=10 * S, chunks=2, usage={"input_tokens": 1})
-    step = make_step(valid=True)
+    step = make_step(valid=False, checks=["tool_result"], kind="tool_run", tool_name="search", is_error=True)
     step.confidence = 1.0
     bench.step(step, call)
     bench.meters.record_call(call, bench.context, True)
@@ -320,3 +320,80 @@ def test_a_step_without_a_time_has_no_duration(bench):
     assert bench.points("claudescope.step.duration") == []
     assert [point.sum for point in bench.points("claudescope.step.confidence")] == [0.5]
     assert bench.counts()[labels("false", "stop_reason")] == 1
+
+
+def plain(bench, name, *keys):
+    return {tuple(point.attributes[key] for key in keys): point.value for point in bench.points(name)}
+
+
+def test_tokens_by_what_they_are_priced_as_add_up_to_the_usage():
+    bench = Bench(labels=["tier"])
+    usage = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 200,
+        "cache_creation_input_tokens": 30,
+        "cache_creation": {"ephemeral_5m_input_tokens": 18, "ephemeral_1h_input_tokens": 12},
+        "output_tokens": 77,
+    }
+    call = make_call(ended=11 * S, response_model="claude-x-1", usage=usage, labels={"tier": "gold"})
+    bench.meters.record_call(call, bench.context, True)
+    bench.meters.record_call(call, bench.context, True)
+    classes = plain(bench, "claudescope.tokens", "claudescope.token.class")
+    assert classes == {
+        ("input",): 20,
+        ("cache_read",): 400,
+        ("cache_write_5m",): 36,
+        ("cache_write_1h",): 24,
+        ("output",): 154,
+    }
+    assert sum(classes.values()) == sum(point.sum for point in bench.points("gen_ai.client.token.usage"))
+    assert dict(bench.points("claudescope.tokens")[0].attributes) == {
+        "gen_ai.request.model": "claude-x",
+        "gen_ai.response.model": "claude-x-1",
+        "claudescope.label.tier": "gold",
+        "claudescope.token.class": "input",
+    }
+    assert len(bench.births) == 1  # all five are 0 in it
+
+
+def test_every_failing_check_and_reason_is_counted_the_step_once(bench):
+    step = make_step(valid=False, kind="tool_use")
+    step.reasons = [
+        Reason("tool_input", "schema_mismatch", 3, 9),
+        Reason("tool_input", "schema_mismatch", 20, 22),
+        Reason("tool_name", "unknown"),
+    ]
+    bench.step(step, make_call())
+    bench.step(step, make_call())
+    keys = ("claudescope.step.kind", "claudescope.check", "claudescope.reason")
+    assert plain(bench, "claudescope.step.failures", *keys) == {
+        ("tool_use", "tool_input", "schema_mismatch"): 2,
+        ("tool_use", "tool_name", "unknown"): 2,
+    }
+    assert bench.counts()[labels("false", "tool_input", kind="tool_use")] == 2
+
+
+@pytest.mark.parametrize(
+    ("confidence", "band"),
+    [(0, "0.1"), (0.1, "0.1"), (0.1 + 1e-6, "0.2"), (0.1 * 3, "0.3"), (0.7, "0.7"), (0.95, "1.0"), (1, "1.0")],
+)
+def test_an_outcome_is_counted_where_confidence_and_verdict_are_known(bench, confidence, band):
+    for valid, known in ((True, confidence), (True, confidence), (False, confidence), (None, confidence), (True, None)):
+        step = make_step(valid=valid)
+        step.confidence, step.confidence_method = known, "verbalised" if known is not None else None
+        bench.step(step, make_call())
+    keys = ("claudescope.step.confidence.method", "claudescope.step.confidence.band", "claudescope.step.valid")
+    assert plain(bench, "claudescope.step.outcomes", *keys) == {
+        ("verbalised", band, "true"): 2,
+        ("verbalised", band, "false"): 1,
+    }
+
+
+def test_a_tool_that_the_app_ran_has_a_duration_by_tool_and_error(bench):
+    for failed in (False, True):
+        bench.step(make_step(kind="tool_run", tool_name="search", is_error=failed), make_call())
+    bench.step(make_step(kind="tool_use", tool_name="search"), make_call())
+    found = {point.attributes.get("error.type"): point for point in bench.points("gen_ai.execute_tool.duration")}
+    assert {error: point.count for error, point in found.items()} == {None: 1, "tool_error": 1}
+    assert dict(found[None].attributes) == {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    assert found[None].sum == pytest.approx(0.3)

@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.sdk.trace import sampling
 
 from claudescope.emit.endpoint import resolve
-from claudescope.emit.otel_env import exporter_name, resource, sampler, unsupported
+from claudescope.emit.otel_env import brisk, exporter_name, resource, sampler, unsupported
 
 
 def test_endpoint_defaults():
@@ -155,3 +155,9 @@ def test_sampler():
         ("parentbased_traceidratio", "half", "TraceIdRatioBased{1.0}"),
     ):
         assert described(name, argument).get_description().startswith(f"ParentBased{{root:{inner}")
+
+
+def test_under_run_metrics_go_out_every_five_seconds_unless_said_otherwise() -> None:
+    assert brisk({}) == {"OTEL_METRIC_EXPORT_INTERVAL": "5000"}
+    own = {"OTEL_METRIC_EXPORT_INTERVAL": "1000", "OTEL_SERVICE_NAME": "a"}
+    assert brisk(own) == own

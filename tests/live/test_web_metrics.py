@@ -107,7 +107,8 @@ def test_our_own_meters_give_every_family_and_both_forms_parse(live: Client) -> 
     for metric in semconv.METRICS.values():
         if metric.kind == "histogram":
             app.meter.create_histogram(metric.name, metric.unit).record(0.5)
-    Meters(app.meter)._steps.add(7)
+        elif metric is not semconv.DROPPED:
+            app.meter.create_counter(metric.name, metric.unit).add(7)
     app.send(live)
     families = {family.name: family for family in parse_openmetrics("\n".join(scrape(live)) + "\n")}
     assert families["claudescope_dropped"].samples[0].labels == {
@@ -122,10 +123,14 @@ def test_our_own_meters_give_every_family_and_both_forms_parse(live: Client) -> 
         "claudescope_step_duration_seconds",
         "claudescope_step_confidence",
         "claudescope_steps",
+        "claudescope_step_failures",
+        "claudescope_step_outcomes",
         "claudescope_chain_steps",
+        "claudescope_tokens",
         "claudescope_dropped",
         "gen_ai_client_operation_duration_seconds",
         "gen_ai_client_token_usage",
+        "gen_ai_execute_tool_duration_seconds",
         "gen_ai_client_operation_time_to_first_chunk_seconds",
         "gen_ai_client_operation_time_per_output_chunk_seconds",
         "target",

@@ -1,14 +1,18 @@
-"""A browser, a server and a page of it that must not fail."""
+"""The stack, native and real; a browser, a server and a page of it that must not fail."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stack_native import BINARIES, Stack
+
+from claudescope.testing.standin import StandIn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 
@@ -17,7 +21,40 @@ from e2e_kit import Server, free_port
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder of the built programs."""
+    if not (BINARIES / "otelcol").exists():
+        pytest.fail("the programs of the stack are not built: type scripts/build-stack", pytrace=False)
+    return BINARIES
+
+
 @pytest.fixture(scope="module")
+def new_stack(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
+    """Starts a stack; it ends with the module, whatever happens."""
+    with contextlib.ExitStack() as ending:
+
+        def start(**options: object) -> Stack:
+            stack = Stack(tmp_path_factory.mktemp("stack"), **options)  # type: ignore[arg-type]
+            ending.callback(stack.stop)
+            return stack.start()
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    """One stack with nothing changed but addresses and folders, shared by a module's tests."""
+    return new_stack()
+
+
+@pytest.fixture
+def standin() -> Iterator[StandIn]:
+    with StandIn() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")  # only one driver at a time: other modules have their own
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.fail("no chromium on PATH: apt-get install chromium")

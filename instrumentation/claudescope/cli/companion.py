@@ -19,7 +19,8 @@ _START: Final = (
 class Companion:
     """A Python module as a process in a session of its own, so that Ctrl-C in the terminal does not reach it.
 
-    We hold its standard input, and it ends when that closes: when ``stop`` is called, and also when we die.
+    ``output`` is where what it says goes, standard error too if it is a file; else that is ours. We hold its standard
+    input, and it ends when that closes: when ``stop`` is called, and also when we die.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Companion:
             [sys.executable, "-c", _START, module, *arguments],
             stdin=subprocess.PIPE,
             stdout=output,
-            stderr=None if output == subprocess.PIPE else output,
+            stderr=None if isinstance(output, int) else output,
             env=dict(environment),
             text=True,
             start_new_session=True,

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -38,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Open the page in a browser. Default: when standard error is a terminal.",
     )
     parser.add_argument(
+        "--no-server",
+        action="store_true",
+        help="Start no server and no page: the steps go to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    )
+    parser.add_argument(
         "--live",
         action="store_true",
         help="Ask the real API, with ANTHROPIC_API_KEY: each example once, some 25 short calls, a few cents.",
@@ -52,6 +58,11 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--seconds is {arguments.seconds!r}.", f"It takes {error}.") from None
     if arguments.live and not os.environ.get("ANTHROPIC_API_KEY"):
         raise UsageError("--live asks the real API and ANTHROPIC_API_KEY is not set.", "Set it, or leave --live out.")
+    if arguments.no_server and not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+        raise UsageError(
+            "--no-server sends the steps elsewhere, and OTEL_EXPORTER_OTLP_ENDPOINT is not set.",
+            "Set it to the address of a collector, or leave --no-server out.",
+        )
     settings = Settings.load({"port": arguments.port, "host": "127.0.0.1", "token": ""})
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what we started is ended then, too
     with tempfile.TemporaryDirectory(prefix="claudescope-demo-") as folder, contextlib.ExitStack() as stack:
@@ -61,29 +72,39 @@ def execute(arguments: argparse.Namespace) -> int:
 def _demo(
     settings: Settings, arguments: argparse.Namespace, seconds: float | None, folder: Path, stack: contextlib.ExitStack
 ) -> int:
-    plain = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "CLAUDESCOPE_"))}
-    port, _ = choose_ports(settings)
-    endpoint = base_url(settings.host, port)
-    # The server and the apps load side by side; what the apps send before the server answers is sent again.
-    server = ServerProcess(settings, (port, 0), folder / "data", plain)
-    stack.callback(server.stop)
+    ours = ("CLAUDESCOPE_",) if arguments.no_server else ("OTEL_", "CLAUDESCOPE_")
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    endpoint = server = None
+    if not arguments.no_server:
+        port, _ = choose_ports(settings)
+        endpoint = base_url(settings.host, port)
+        # The server and the apps load side by side; what the apps send before the server answers is sent again.
+        server = ServerProcess(settings, (port, 0), folder / "data", plain)
+        stack.callback(server.stop)
     extra = {"OTEL_SERVICE_NAME": "claudescope-demo", "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1"}
     if not arguments.live:
         extra |= _stand_in(stack)
-    log = stack.enter_context((folder / "apps.log").open("w+", encoding="utf-8"))
+    # Without a page of ours, what the apps complain of is all that there is to see; what they print is not.
+    log = stack.enter_context((folder / "apps.log").open("w+", encoding="utf-8")) if server is not None else None
+    output = subprocess.DEVNULL if log is None else log
     once = ["--once"] if arguments.live else []
-    apps = Companion("claudescope.cli.demo_apps", once, armed_environment(plain, endpoint, extra=extra), log)
+    apps = Companion("claudescope.cli.demo_apps", once, armed_environment(plain, endpoint, extra=extra), output)
     stack.callback(apps.stop)
-    url = server.wait_ready()
-    _announce(url, settings, port, arguments.live)
-    if sys.stderr.isatty() if arguments.open is None else arguments.open:
+    url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] if server is None else server.wait_ready()
+    taken = server is not None and settings.port not in (0, port)
+    _announce(url, settings.port if taken else None, arguments.live)
+    if server is not None and (sys.stderr.isatty() if arguments.open is None else arguments.open):
         webbrowser.open(url)
     died = _wait(apps, seconds)
     apps.stop()
-    print(read_summary(endpoint), flush=True)
+    if endpoint is not None:
+        print(read_summary(endpoint), flush=True)
     if died:
-        log.seek(0)
-        print("claudescope: the example apps ended:", *log.readlines()[-20:], sep="\n", file=sys.stderr)
+        said: list[str] = []
+        if log is not None:
+            log.seek(0)
+            said = log.readlines()[-20:]
+        print("claudescope: the example apps ended:", *said, sep="\n", file=sys.stderr)
     return int(died)
 
 
@@ -96,9 +117,8 @@ def _stand_in(stack: contextlib.ExitStack) -> dict[str, str]:
     return {"ANTHROPIC_BASE_URL": standin.url, "ANTHROPIC_API_KEY": "demo", "ANTHROPIC_AUTH_TOKEN": ""}
 
 
-def _announce(url: str, settings: Settings, port: int, live: bool) -> None:
-    taken = settings.port not in (0, port)
-    print(f"claudescope: {url}" + (f" (something else has port {settings.port})" if taken else ""), flush=True)
+def _announce(url: str, taken: int | None, live: bool) -> None:
+    print(f"claudescope: {url}" + (f" (something else has port {taken})" if taken else ""), flush=True)
     if live:
         print("The examples ask the real API once each: some 25 short calls, a few cents.", flush=True)
     else:

@@ -9,13 +9,13 @@ import argparse
 import json
 from dataclasses import asdict
 
+from ..finding import Finding
 from ..settings import SETTINGS, Settings
-from .findings import FAST, SLOW, Finding
+from .findings import FAST, SLOW
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
 
 EXAMPLE = "claudescope doctor --json"
-_MARKS = {"ok": "ok  ", "note": "note", "fix": "FIX "}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for finding in look(settings):
             findings.append(finding)
             if not arguments.json:
-                print(_line(finding), flush=True)
+                print(finding, flush=True)
     wrong = sum(finding.level == "fix" for finding in findings)
     if arguments.json:
         values = {key: _plain(key, getattr(settings, key)) for key in SETTINGS}
@@ -46,11 +46,6 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(f"{wrong} to change." if wrong else "Nothing to change.")
     return int(bool(wrong and arguments.fail))
-
-
-def _line(finding: Finding) -> str:
-    fix = f"\n{' ' * 18}-> {finding.fix}" if finding.fix else ""
-    return f"{_MARKS[finding.level]}  {finding.topic:<10}  {finding.text}{fix}"
 
 
 def _plain(key: str, value: object) -> object:

@@ -6,16 +6,15 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib import metadata
-from typing import Final, Literal
+from typing import Final
 
+from ..finding import Finding
 from ..settings import SETTINGS, Settings, find_config
 
 __all__ = [
     "FAST",
     "SLOW",
-    "Finding",
     "answering",
     "call_spans",
     "plugins",
@@ -23,19 +22,6 @@ __all__ = [
     "settings_in_force",
     "versions",
 ]
-
-Level = Literal["ok", "note", "fix"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at: ``ok``, ``note`` (nothing to do) or ``fix``, with the thing to change."""
-
-    topic: str
-    level: Level
-    text: str
-    fix: str = ""
-
 
 _NATIVE_SINCE: Final = (1, 14)
 _OLDEST: Final = (0, 75)

@@ -8,7 +8,7 @@ import keyword
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module, metadata
 from types import ModuleType
 from typing import Final, NoReturn
@@ -25,9 +25,14 @@ COMMANDS: Final[dict[str, str]] = {
     "data": "Say what the store holds, or delete it.",
     "demo": "Watch example apps with planted faults, without a key and without an app.",
     "doctor": "Say what is installed, what is in force and what to change.",
+    "stack init": "Write the files of the full stack into a folder, with secrets of its own.",
+    "stack check": "Ask each part of the full stack whether it works, and say what to change.",
+    "dashboards build": "Write the Grafana dashboards and the price rules.",
+    "dashboards check": "Look for what is wrong with the dashboards of a folder.",
+    "dashboards push": "Put the dashboards into a running Grafana.",
 }
-"""Every command and its one sentence. The module has the command's name, with an underscore where that is a keyword; it
-is imported only when it is asked for.
+"""Every command and its one sentence. The module has the command's name, with an underscore between its words and after
+a keyword; it is imported only when it is asked for.
 """
 
 
@@ -40,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
 
 def command_module(name: str) -> ModuleType:
     """The module of a command. It has ``add_arguments``, ``execute`` and ``EXAMPLE``, a line to type."""
-    return import_module(f"{__package__}.{name}{'_' * keyword.iskeyword(name)}")
+    return import_module(f"{__package__}.{name.replace(' ', '_')}{'_' * keyword.iskeyword(name)}")
 
 
 def command_parser(name: str) -> argparse.ArgumentParser:
@@ -58,12 +63,15 @@ def command_parser(name: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _overview() -> str:
+def _lines(names: Iterable[str]) -> str:
     width = max(map(len, COMMANDS))
-    lines = "\n".join(f"  {name:<{width}}  {sentence}" for name, sentence in COMMANDS.items())
+    return "\n".join(f"  {name:<{width}}  {COMMANDS[name]}" for name in names)
+
+
+def _overview() -> str:
     return (
         "usage: claudescope COMMAND [...]\n\nSee each reasoning step of an app that uses Claude.\n\n"
-        f"{lines}\n\n`claudescope COMMAND --help` says more.\nexample:\n  claudescope run -- python app.py"
+        f"{_lines(COMMANDS)}\n\n`claudescope COMMAND --help` says more.\nexample:\n  claudescope run -- python app.py"
     )
 
 
@@ -78,8 +86,14 @@ def _dispatch(argv: Sequence[str]) -> int:
     if name in ("-V", "--version"):
         print(f"claudescope {metadata.version('claudescope')}")
         return 0
+    group = [command for command in COMMANDS if command.startswith(f"{name} ")]
+    if group and rest and rest[0] in ("-h", "--help"):
+        print(f"{_lines(group)}\n\n`claudescope {name} ... --help` says more.")
+        return 0
+    if group:
+        name, rest = f"{name} {rest[0] if rest else ''}".rstrip(), rest[1:]
     if name not in COMMANDS:
-        nearest = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0)[0]
+        nearest = difflib.get_close_matches(name, group or COMMANDS, n=1, cutoff=0)[0]
         raise UsageError(f"claudescope has no command {name!r}.", f"Did you mean `claudescope {nearest}`?")
     arguments = command_parser(name).parse_args(rest)
     code: int = command_module(name).execute(arguments)

@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from ..finding import Finding
 from ..settings import Settings
-from .findings import Finding
 
 __all__ = ["round_trip"]
 

@@ -12,6 +12,7 @@ and the first 1: an owner that collects there gives the store the 0 it needs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -23,10 +24,14 @@ from .. import semconv
 from ..semconv import Metric, index_label, valid_label
 from ..steps.model import Call, Chain, Step
 from .content import encodable
+from .tally import Tally
 
 __all__ = ["NO_EXEMPLAR", "OTHER", "Meters", "input_tokens"]
 
 _TOOLS: Final = 50
+_REASONS: Final = 50
+_BANDS: Final = 10
+_BAND_NAMES: Final = [f"{(place + 1) / _BANDS:.1f}" for place in range(_BANDS)]
 _LABEL_KEYS: Final = 5
 _LABEL_VALUES: Final = 50
 _LABEL_LENGTH: Final = 200
@@ -67,15 +72,19 @@ class Meters:
         self._confidence = _histogram(meter, semconv.STEP_CONFIDENCE_METRIC)
         self._steps = _counter(meter, semconv.STEPS)
         self._chain_steps = _histogram(meter, semconv.CHAIN_STEPS)
-        self._dropped = _counter(meter, semconv.DROPPED)
+        self._dropped = Tally(_counter(meter, semconv.DROPPED), NO_EXEMPLAR, self._born)
         self._operation = _histogram(meter, semconv.OPERATION_DURATION)
-        self._tokens = _histogram(meter, semconv.TOKEN_USAGE)
+        self._usage = _histogram(meter, semconv.TOKEN_USAGE)
+        self._tokens = Tally(_counter(meter, semconv.TOKENS), NO_EXEMPLAR, self._born)
+        self._failures = Tally(_counter(meter, semconv.FAILURES), NO_EXEMPLAR, self._born)
+        self._outcomes = Tally(_counter(meter, semconv.OUTCOMES), NO_EXEMPLAR, self._born)
+        self._tool_duration = _histogram(meter, semconv.TOOL_DURATION)
         self._first_chunk = _histogram(meter, semconv.FIRST_CHUNK)
         self._chunk_gap = _histogram(meter, semconv.CHUNK_GAP)
         self._tool = _Capped(_TOOLS)
+        self._reason = _Capped(_REASONS)
         self._labels = {key: (semconv.LABEL_PREFIX + key, _Capped(_LABEL_VALUES)) for key in list(labels)[:_LABEL_KEYS]}
         self._series: dict[tuple[str | None, ...], _Series] = {}
-        self._drops: set[tuple[str, str]] = set()
 
     def record_step(self, step: Step, call: Call, context: Context, exemplar: bool) -> None:
         """Records a finished, assessed step. ``context`` holds the step's span, for the exemplar."""
@@ -87,6 +96,8 @@ class Meters:
             if attributes is None:
                 attributes = series.duration[source] = {**series.base, semconv.STEP_LATENCY_SOURCE: source}
             self._duration.record(step.seconds, attributes, context)
+            if step.kind == "tool_run":
+                self._tool_duration.record(step.seconds, _tool_labels(series.tool, step.is_error), context)
         if step.confidence is not None:
             self._confidence.record(step.confidence, series.base, context)
         if step.valid is False:
@@ -101,14 +112,43 @@ class Meters:
                 series.failing[check] = verdict
         else:
             verdict = series.verdicts[valid_label(step.valid)]
-        self._steps.add(1, verdict, context)
+        # Of this counter the way leads to what is wrong; every step's is on its duration.
+        self._steps.add(1, verdict, context if step.valid is False else NO_EXEMPLAR)
+        if step.valid is False:
+            self._count_failures(step, series.base)
+        if step.valid is not None and step.confidence is not None:
+            self._count_outcome(step.confidence, step.confidence_method or "", step.valid, call)
+
+    def _count_outcome(self, confidence: float, method: str, valid: bool, call: Call) -> None:
+        band = _BAND_NAMES[_band(confidence)]
+
+        def labels() -> list[_Labels]:
+            common = {
+                semconv.REQUEST_MODEL: _label(call.model),
+                semconv.STEP_CONFIDENCE_METHOD: _label(method),
+                semconv.STEP_CONFIDENCE_BAND: band,
+            }
+            return [{**common, semconv.STEP_VALID: valid_label(verdict)} for verdict in (True, False)]
+
+        self._outcomes.add((call.model, method, band), labels, (int(valid), int(not valid)))
+
+    def _count_failures(self, step: Step, base: _Labels) -> None:
+        labels = {key: base[key] for key in (semconv.REQUEST_MODEL, semconv.STEP_KIND)}
+        for check, code in sorted({(reason.check, self._reason(reason.code)) for reason in step.reasons}):
+            failure = [{**labels, semconv.CHECK: _label(check), semconv.REASON: _label(code)}]
+            self._failures.add(tuple(failure[0].values()), failure.copy, (1,))
+
+    def _business(self, *holders: Mapping[str, str]) -> list[str | None]:
+        """The value of each business label that metrics carry, from the first of ``holders`` that has one."""
+        found: list[str | None] = []
+        for label, (_, cap) in self._labels.items():
+            value = next((value for held in holders if (value := held.get(label))), None)
+            found.append(None if value is None else cap(value))
+        return found
 
     def _known(self, step: Step, call: Call) -> _Series:
         tool = None if step.tool_name is None else self._tool(step.tool_name)
-        business = []
-        for label, (_, cap) in self._labels.items():
-            value = step.labels.get(label) or call.labels.get(label) or call.chain.labels.get(label)
-            business.append(None if value is None else cap(value))
+        business = self._business(step.labels, call.labels, call.chain.labels)
         key = (call.model, step.kind, index_label(step.index), tool, *business)
         series = self._series.get(key)
         if series is None:
@@ -139,13 +179,31 @@ class Meters:
         self._operation.record(max(0, call.ended - call.started) / 1e9, duration, context)
         for kind, count in (("input", input_tokens(call.usage)), ("output", _count(call.usage, "output_tokens"))):
             if count is not None:
-                self._tokens.record(count, {**labels, semconv.TOKEN_TYPE: kind}, context)
+                self._usage.record(count, {**labels, semconv.TOKEN_TYPE: kind}, context)
+        self._count_tokens(call)
         if call.first_chunk is not None:
             self._first_chunk.record(max(0, call.first_chunk - call.started) / 1e9, labels, context)
             if call.chunks > 1:
                 # one record a stream: a record a chunk is what makes streams dear elsewhere
                 gap = max(0, call.ended - call.first_chunk) / 1e9 / (call.chunks - 1)
                 self._chunk_gap.record(gap, labels, context)
+
+    def _count_tokens(self, call: Call) -> None:
+        used = _token_classes(call.usage)
+        if not used:
+            return
+        business = self._business(call.labels, call.chain.labels)
+
+        def labels() -> list[_Labels]:
+            common = {semconv.REQUEST_MODEL: _label(call.model)}
+            if call.response_model:
+                common[semconv.RESPONSE_MODEL] = _label(call.response_model)
+            for (name, _), value in zip(self._labels.values(), business, strict=True):
+                if value is not None:
+                    common[name] = _label(value)
+            return [{**common, semconv.TOKEN_CLASS: name} for name in used]
+
+        self._tokens.add((call.model, call.response_model, *business), labels, tuple(used.values()))
 
     def chain_ended(self, chain: Chain, call: Call) -> None:
         """Records how many steps a chain has had when a call of it ends without asking for a tool."""
@@ -154,11 +212,7 @@ class Meters:
     def dropped(self, reason: str, kind: str, number: int) -> None:
         """Counts what claudescope itself could not keep. May be called on any thread."""
         labels = {semconv.DROPPED_REASON: reason, semconv.DROPPED_KIND: kind}
-        if (reason, kind) not in self._drops:
-            self._drops.add((reason, kind))
-            self._dropped.add(0, labels, NO_EXEMPLAR)
-            self._born()
-        self._dropped.add(number, labels, NO_EXEMPLAR)
+        self._dropped.add((reason, kind), lambda: [labels], (number,))
 
     def _born(self) -> None:
         if self._on_new_series is not None:
@@ -168,10 +222,11 @@ class Meters:
 class _Series:
     """The attribute sets of one label set, made once: a record then costs no dictionary."""
 
-    __slots__ = ("base", "duration", "failing", "verdicts")
+    __slots__ = ("base", "duration", "failing", "tool", "verdicts")
 
     def __init__(self, base: tuple[str | None, ...], tool: str | None, business: Mapping[str, str | None]) -> None:
         model, kind, index = base
+        self.tool = tool
         self.base: _Labels = {
             semconv.REQUEST_MODEL: _label(model or ""),
             semconv.STEP_KIND: _label(kind or ""),
@@ -190,6 +245,38 @@ class _Series:
 def _label(value: str) -> str:
     """A label's value, short and encodable: one that is not would keep all metrics from being exported, for ever."""
     return encodable(value[:_LABEL_LENGTH])
+
+
+def _band(confidence: float) -> int:
+    """The tenth, from 0 to 9, that ``confidence``, from 0 to 1, lies in; a bound belongs to the tenth below it."""
+    # 0.1 * 3 is above 0.3: without the rounding it would be in the tenth above
+    return min(_BANDS, max(1, math.ceil(round(confidence * _BANDS, 9)))) - 1
+
+
+def _tool_labels(tool: str | None, failed: bool | None) -> _Labels:
+    labels = {semconv.OPERATION_NAME: "execute_tool"}
+    if tool is not None:
+        labels[semconv.TOOL_NAME] = _label(tool)
+    if failed:
+        labels[semconv.ERROR_TYPE] = "tool_error"
+    return labels
+
+
+def _token_classes(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens by what they are priced as; empty where the usage says neither input nor output."""
+    fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")
+    if fresh is None and output is None:
+        return {}
+    written = _count(usage, "cache_creation_input_tokens") or 0
+    by_age = usage.get("cache_creation")
+    hour = min(written, _count(by_age, "ephemeral_1h_input_tokens") or 0) if isinstance(by_age, Mapping) else 0
+    return {
+        "input": fresh or 0,
+        "cache_read": _count(usage, "cache_read_input_tokens") or 0,
+        "cache_write_5m": written - hour,
+        "cache_write_1h": hour,
+        "output": output or 0,
+    }
 
 
 def input_tokens(usage: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-// Attribute names that the page reads from spans, as `semconv.py` spells them (a test compares the two).
+// Attribute names that the page reads from spans, as `semconv` spells them (a test compares the two).
 
 export const CHAIN_CONFIDENCE = "claudescope.chain.confidence";
 export const CHAIN_ID = "claudescope.chain.id";

@@ -1,0 +1,45 @@
+"""Where a figure turns from well to watch and to wrong: the same numbers that the alerts have."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..settings import SETTINGS
+
+__all__ = [
+    "CALL_ERRORS",
+    "DROPS",
+    "INVALID_SHARE",
+    "LOW_CONFIDENCE",
+    "LOW_SHARE",
+    "QUEUE_SHARE",
+    "SLOW_STEP",
+    "TOOL_ERRORS",
+    "Limits",
+]
+
+
+class Limits(NamedTuple):
+    """``watch`` and ``wrong`` bounds in the figure's own unit; ``low`` where a small figure is the bad one."""
+
+    watch: float
+    wrong: float
+    low: bool = False
+
+
+INVALID_SHARE: Final = Limits(0.01, 0.05)
+"""Share of invalid steps among all."""
+LOW_CONFIDENCE: Final = Limits(0.8, float(SETTINGS["keep_below"].default), low=True)
+"""A confidence; below the second figure a run is kept by sampling, and shown red on the page."""
+LOW_SHARE: Final = Limits(0.1, 0.25)
+"""Share of steps whose confidence is low."""
+SLOW_STEP: Final = Limits(0.8, 5.0)
+"""Seconds of a step."""
+CALL_ERRORS: Final = Limits(0.01, 0.05)
+"""Share of calls that failed."""
+TOOL_ERRORS: Final = Limits(0.05, 0.2)
+"""Share of tool runs that failed."""
+QUEUE_SHARE: Final = Limits(0.2, 0.5)
+"""How full a queue of the collector is; the alert QueueFilling has the second figure."""
+DROPS: Final = Limits(1e-9, 1e-9)
+"""Anything lost at all is wrong: the alerts AppDropping, CollectorDropping, CollectorRefusing."""

@@ -1,0 +1,1 @@
+"""What ``claudescope stack check`` asks: one module a part, each with functions of a ``Stack`` that yield findings."""

@@ -1,0 +1,210 @@
+"""The shipped dashboards on the real stack: every query has data, and panels show what the spans in Jaeger add up to.
+
+Both come from one app, by different ways: the spans through Jaeger, the figures through Prometheus.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grafana_foundation_sdk", reason="needs Python 3.11")
+
+from stack_apps import app_environment, start_app
+from stack_backends import eventually, get
+
+from claudescope.grafana.expressions import expressions, panels, plain
+from claudescope.prices import Prices
+from claudescope.testing.script import Usage, error, say, thinking, tool_use
+from claudescope.testing.standin import StandIn
+
+pytestmark = [pytest.mark.stack, pytest.mark.slow, pytest.mark.timeout(400)]
+
+FOLDER = Path(__file__).resolve().parents[2] / "dashboards" / "json"
+RANGE = 600
+"""Seconds that the panels look back: all of the app's life."""
+RUNS = 60
+SERVICE = "panels"
+TOOL = {"name": "add", "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}
+APP = f"""
+import anthropic, sys
+import claudescope
+client = anthropic.Anthropic(max_retries=0)
+def ask(model, messages):
+    return client.messages.create(model=model, max_tokens=2000, tools=[{TOOL!r}], messages=messages)
+for number in range({RUNS}):
+    model = "claude-sonnet-5-5" if number % 3 else "claude-unlisted-1"
+    messages = [{{"role": "user", "content": f"go {{number}}"}}]
+    with claudescope.run("addition", tier="gold" if number % 2 else "free"):
+        try:
+            answer = ask(model, messages)
+        except anthropic.APIStatusError:
+            continue
+        messages.append({{"role": "assistant", "content": answer.content}})
+        used = next(block for block in answer.content if block.type == "tool_use")
+        result = {{"type": "tool_result", "tool_use_id": used.id, "content": "1", "is_error": number % 5 == 0}}
+        messages.append({{"role": "user", "content": [result]}})
+        ask(model, messages)
+claudescope.flush()
+print("done", flush=True)
+sys.stdin.readline()
+"""
+USAGE = Usage(100, 50, cache_creation_input_tokens=20, cache_read_input_tokens=400)
+
+
+def replies():
+    """One in nine tool uses does not fit its schema, one in ten runs is refused; confidence goes from .3 to .95."""
+    for number in range(RUNS):
+        if number % 10 == 9:
+            yield error(529)
+            continue
+        sure = 0.3 + 0.65 * number / (RUNS - 1)
+        bad = number % 9 == 0
+        yield say(
+            thinking(f"I add it.\nConfidence: {sure:.2f}"), tool_use("add", {"a": "x" if bad else 1}), usage=USAGE
+        )
+        yield say(f"It is 1.\nConfidence: {1.25 - sure:.2f}", usage=USAGE)
+
+
+@pytest.fixture(scope="module")
+def shown(stack, tmp_path_factory):
+    """The stack with the app still there and at rest, and all its spans."""
+    script = tmp_path_factory.mktemp("app") / f"{SERVICE}.py"
+    script.write_text(APP, "utf-8")
+    with StandIn(replies()) as standin:
+        env = app_environment(stack, standin, CLAUDESCOPE_METRIC_LABELS="tier", OTEL_SERVICE_NAME=SERVICE)
+        app = start_app(script, env=env)
+        assert app.stdout is not None
+        assert app.stdout.readline() == "done\n", app.communicate(timeout=20)[1]
+        calls = sum(1 if number % 10 == 9 else 2 for number in range(RUNS))
+        eventually(lambda: len(named(stack.jaeger.spans(SERVICE), "gen_ai.operation.name")) >= calls, 60)
+        # increase() takes the time up to the query as part of a series: the longer it is at rest, the less that is
+        time.sleep(75)
+        yield stack, stack.jaeger.spans(SERVICE)
+        app.communicate(timeout=20)
+
+
+def named(spans, attribute):
+    return [span["attributes"] for span in spans if attribute in span["attributes"]]
+
+
+def dashboard(uid):
+    return json.loads((FOLDER / f"claudescope-{uid}.json").read_text("utf-8"))
+
+
+def panel(stack, uid, title):
+    """The one value of a panel that shows one figure."""
+    (found,) = [panel for panel in panels(dashboard(uid)) if panel["title"] == title]
+    (target,) = found["targets"]
+    expression = plain(target["expr"], RANGE).replace('service_name=~".*"', f'service_name="{SERVICE}"')
+    return stack.prometheus.value(expression)
+
+
+def test_panels_show_what_the_spans_add_up_to(shown) -> None:
+    stack, spans = shown
+    steps, calls = named(spans, "claudescope.step.kind"), named(spans, "gen_ai.operation.name")
+    calls = [call for call in calls if call["gen_ai.operation.name"] == "chat"]
+    invalid = [step for step in steps if step.get("claudescope.step.valid") is False]
+    unknown = [step for step in steps if "claudescope.step.valid" not in step]
+    sure = [step["claudescope.step.confidence"] for step in steps if "claudescope.step.confidence" in step]
+    tools = [step for step in steps if step["claudescope.step.kind"] == "tool_run"]
+    uses = [step for step in steps if step["claudescope.step.kind"] == "tool_use"]
+    used = [call for call in calls if "gen_ai.usage.input_tokens" in call]
+    tokens = {name: sum(call[f"gen_ai.usage.{name}"] for call in used) for name in ("input_tokens", "output_tokens")}
+    read = sum(call["gen_ai.usage.cache_read.input_tokens"] for call in used)
+    costs = [
+        Prices.load().cost(
+            call["gen_ai.response.model"],
+            call["gen_ai.usage.input_tokens"],
+            call["gen_ai.usage.cache_read.input_tokens"],
+            call["gen_ai.usage.cache_creation.input_tokens"],
+            call["gen_ai.usage.output_tokens"],
+        )
+        for call in used
+    ]
+    assert len(invalid) > 5
+    assert len(sure) > 50
+    assert None in costs
+
+    def wrong(some):
+        return sum(step in invalid for step in some) / len(some)
+
+    expected = {
+        ("quality", "Invalid steps"): len(invalid),
+        ("quality", "Invalid"): len(invalid) / len(steps),
+        ("quality", "Unknown"): len(unknown) / len(steps),
+        ("quality", "Mean confidence"): sum(sure) / len(sure),
+        ("quality", "Low confidence"): sum(value <= 0.7 for value in sure) / len(sure),
+        ("quality", "With a confidence"): len(sure) / len(steps),
+        ("tools", "Tool runs"): len(tools),
+        ("tools", "Failed"): wrong(tools),
+        ("tools", "Wrongly asked for"): wrong(uses),
+        ("cost", "Tokens"): sum(tokens.values()),
+        ("cost", "Read from cache"): read / tokens["input_tokens"],
+        ("cost", "Cost"): sum(cost for cost in costs if cost is not None),
+        ("cost", "Models without a price"): 1,
+    }
+    found = {place: panel(stack, *place) for place in expected}
+    for place, value in expected.items():
+        print(f"{' / '.join(place):<40} {found[place]:.4f}  steps: {value:.4f}")
+    # the range of increase() goes on after the last sample: up to a tenth of the app's 75 s at rest
+    assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_every_query_has_data_in_a_demo_with_planted_faults(shown) -> None:
+    stack, _ = shown
+    with StandIn() as unused:  # the demo has its own
+        environment = app_environment(stack, unused)
+    demo = [sys.executable, "-m", "claudescope", "demo", "--no-server", "--seconds", "30"]
+    subprocess.run(demo, env=environment, check=True, capture_output=True, timeout=120)
+    time.sleep(10)
+    check = [sys.executable, "-m", "claudescope", "dashboards", "check", str(FOLDER.parent)]
+    more = ["--prometheus", stack.prometheus.url, "--range", "5m", "--fail"]
+    done = subprocess.run([*check, *more], capture_output=True, text=True, timeout=120)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    queries = [query for path in FOLDER.iterdir() for query in expressions(json.loads(path.read_text("utf-8")))]
+    print(f"{sum(not query.marks for query in queries)} queries with data")
+
+
+def test_every_search_of_a_panel_finds_traces(shown) -> None:
+    stack, _ = shown
+    searches = [
+        target
+        for path in FOLDER.iterdir()
+        for shape in panels(json.loads(path.read_text("utf-8")))
+        for target in shape["targets"]
+        if target.get("queryType") == "search"
+    ]
+    assert len(searches) == 3
+    for search in searches:
+        assert search["service"] == "$traced"
+        tags = dict(pair.split("=", 1) for pair in search["tags"].split())
+        # what Grafana's data source makes of the query
+        asked = {"service": SERVICE, "tags": json.dumps(tags), "limit": search["limit"], "lookback": "1h"}
+        assert get(f"{stack.jaeger.url}/api/traces", **asked)["data"], search
+
+
+def test_exemplars_of_the_heat_maps_are_steps_in_jaeger(shown) -> None:
+    stack, spans = shown
+    known = {span["traceId"] for span in spans}
+    now = time.time()
+    for title in ("Latency, p95", "Mean confidence", "Invalid share"):
+        (target,) = next(shape for shape in panels(dashboard("steps")) if shape["title"] == title)["targets"]
+        query = plain(target["expr"]).replace('service_name=~".*"', f'service_name="{SERVICE}"')
+        url = f"{stack.prometheus.url}/api/v1/query_exemplars"
+        series = get(url, query=query, start=now - RANGE, end=now)["data"]
+        exemplars = list(itertools.chain(*(one["exemplars"] for one in series)))
+        print(f"{title}: {len(exemplars)} exemplars")
+        assert exemplars
+        assert {exemplar["labels"]["trace_id"] for exemplar in exemplars} <= known
+        if title == "Mean confidence":
+            assert max(float(exemplar["value"]) for exemplar in exemplars) <= 0.7
+        if title == "Invalid share":
+            assert {one["seriesLabels"]["claudescope_step_valid"] for one in series} == {"false"}
