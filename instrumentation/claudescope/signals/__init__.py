@@ -1,0 +1,1 @@
+"""Arithmetic on counts and series: nothing here knows where they come from."""
