@@ -195,6 +195,7 @@ class Objective:
 
     @property
     def id(self) -> str:
+        """Service and name, joined by a hyphen."""
         return f"{self.service}-{self.name}"
 
     @property
