@@ -153,6 +153,15 @@ RATELIMIT: Final = attribute(
     "`limit` and `remaining` of `requests`, `tokens`, `input_tokens` and `output_tokens`, from the API's"
     " `anthropic-ratelimit-*` response headers.",
 )
+RATELIMIT_KINDS: Final = ("requests", "tokens", "input_tokens", "output_tokens")
+"""What the API limits."""
+RATELIMIT_KIND: Final = attribute(
+    "claudescope.ratelimit.kind",
+    "string",
+    "metric",
+    "claudescope",
+    "The limit of which most is used: `requests`, `tokens`, `input_tokens` or `output_tokens`.",
+)
 RETRY_COUNT: Final = attribute(
     "http.request.resend_count", "int", "call", "otel", "How many times the SDK sent the request again."
 )
@@ -245,6 +254,20 @@ STEP_CONFIDENCE_BAND: Final = attribute(
     "metric",
     "claudescope",
     "The tenth that the confidence lies in, by its upper bound: `0.1` to `1.0`.",
+)
+STEP_BOUND: Final = attribute(
+    "claudescope.step.bound",
+    "string",
+    "metric",
+    "claudescope",
+    "The bound in seconds, or from 0 to 1, as a plain decimal (`1.2`, `0.75`).",
+)
+STEP_BEYOND: Final = attribute(
+    "claudescope.step.beyond",
+    "string",
+    "metric",
+    "claudescope",
+    "`true`: the step is longer than the bound, or its confidence is below it; `false`: it is not.",
 )
 TOKEN_CLASS: Final = attribute(
     "claudescope.token.class",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 from .attributes import (
@@ -12,10 +13,13 @@ from .attributes import (
     LABEL,
     OPERATION_NAME,
     PROVIDER_NAME,
+    RATELIMIT_KIND,
     REASON,
     REQUEST_MODEL,
     RESPONSE_MODEL,
     SERVER_ADDRESS,
+    STEP_BEYOND,
+    STEP_BOUND,
     STEP_CONFIDENCE_BAND,
     STEP_CONFIDENCE_METHOD,
     STEP_INDEX,
@@ -56,6 +60,24 @@ STEPS: Final = metric(
     "claudescope",
     "Steps by verdict.",
 )
+STEP_OVER: Final = metric(
+    "claudescope.step.over",
+    "counter",
+    "{step}",
+    (*_STEP_LABELS, STEP_LATENCY_SOURCE, STEP_BOUND, STEP_BEYOND, TOOL_NAME, LABEL),
+    "claudescope",
+    "Steps by whether they are longer than a bound of `CLAUDESCOPE_STEP_BOUNDS`, once for each bound; those whose time"
+    " was the app's own (`consumer`) are left out.",
+)
+STEP_BELOW: Final = metric(
+    "claudescope.step.below",
+    "counter",
+    "{step}",
+    (*_STEP_LABELS, STEP_BOUND, STEP_BEYOND, TOOL_NAME, LABEL),
+    "claudescope",
+    "Steps whose confidence is known by whether it is below a bound of `CLAUDESCOPE_CONFIDENCE_BOUNDS`, once for each"
+    " bound.",
+)
 FAILURES: Final = metric(
     "claudescope.step.failures",
     "counter",
@@ -88,6 +110,33 @@ DROPPED: Final = metric(
     (DROPPED_REASON, DROPPED_KIND),
     "claudescope",
     "What claudescope itself could not keep.",
+)
+CALLS: Final = metric(
+    "claudescope.calls",
+    "counter",
+    "{call}",
+    (OPERATION_NAME, REQUEST_MODEL, ERROR_TYPE, LABEL),
+    "claudescope",
+    "Calls that ended. Like all counters here it is 0 before it counts, also for each error type: a first failure is"
+    " seen by `increase`, which it is not in a histogram.",
+)
+ACTIVE_CALLS: Final = metric(
+    "claudescope.active_calls",
+    "updowncounter",
+    "{call}",
+    (),
+    "claudescope",
+    "Calls in flight in a process, from the request to the end of its response, at the moment of the export.",
+)
+RATELIMIT_USED: Final = metric(
+    "claudescope.ratelimit.used",
+    "histogram",
+    "1",
+    (REQUEST_MODEL, RATELIMIT_KIND),
+    "claudescope",
+    "Share of the API's rate limit that is used, from the response headers of a call: of its limits the one of which"
+    " most is used. Calls whose response has no such headers are left out.",
+    (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1),
 )
 OPERATION_DURATION: Final = metric(
     "gen_ai.client.operation.duration",
@@ -154,3 +203,8 @@ def index_label(index: int) -> str:
 def valid_label(valid: bool | None) -> str:
     """The metric label of a verdict: ``"true"``, ``"false"`` or ``"unknown"``."""
     return "unknown" if valid is None else "true" if valid else "false"
+
+
+def bound_label(bound: float) -> str:
+    """The metric label of a bound: the shortest plain decimal that is this number (``"1.2"``, ``"2"``, ``"0.00001"``)."""
+    return format(Decimal(repr(float(bound))).normalize(), "f")

@@ -1,0 +1,90 @@
+"""What an explanation looks at: bad and all events by their labels, now and in windows before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...errors import UsageError
+from ..burn import Counts
+
+__all__ = ["Cell", "Cells", "Sample"]
+
+
+class Sample(NamedTuple):
+    """Events of one window with one set of labels; a label that is absent is the empty text."""
+
+    labels: Mapping[str, str]
+    bad: float
+    total: float
+
+
+class Cell(NamedTuple):
+    """One combination of labels."""
+
+    labels: tuple[str, ...]
+    """A value for each dimension, in their order; empty where the label is absent."""
+    now: Counts
+    before: tuple[Counts, ...]
+    """For each window of the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Bad and all events of each combination of labels; each combination is there once."""
+
+    dimensions: tuple[str, ...]
+    rows: tuple[Cell, ...]
+    windows: int
+    """How many windows the baseline has: 0 or more."""
+
+    @classmethod
+    def collect(
+        cls, dimensions: Sequence[str], now: Iterable[Sample], before: Sequence[Iterable[Sample]] = ()
+    ) -> Cells:
+        """Adds up samples of the same labels; labels that are no dimension do not count.
+
+        ``before`` are windows of the baseline, of any length, none of which overlaps ``now``. One is enough; several
+        tell besides how much shares differ from window to window anyhow, which one cannot. Raises UsageError for a
+        count that is negative or no number. Counts need not be whole: rates times a window are not.
+        """
+        names = tuple(dimensions)
+        if len(set(names)) != len(names):
+            raise UsageError("A dimension is named twice.", "Name each once.")
+        windows = [now, *before]
+        sums: dict[tuple[str, ...], list[list[float]]] = {}
+        for at, samples in enumerate(windows):
+            for labels, bad, total in samples:
+                _check(labels, bad, total)
+                key = tuple(labels.get(name, "") for name in names)
+                row = sums.get(key)
+                if row is None:
+                    row = sums[key] = [[0.0, 0.0] for _ in windows]
+                row[at][0] += bad
+                row[at][1] += total
+        rows = tuple(
+            Cell(key, Counts(*row[0]), tuple(Counts(*counts) for counts in row[1:]))
+            for key, row in sorted(sums.items())
+        )
+        return cls(names, rows, len(windows) - 1)
+
+    @property
+    def now(self) -> Counts:
+        """All events of the window that is explained."""
+        return Counts(sum(row.now.bad for row in self.rows), sum(row.now.total for row in self.rows))
+
+    @property
+    def before(self) -> Counts:
+        """All events of the baseline."""
+        return Counts(
+            sum(counts.bad for row in self.rows for counts in row.before),
+            sum(counts.total for row in self.rows for counts in row.before),
+        )
+
+
+def _check(labels: Mapping[str, str], bad: float, total: float) -> None:
+    for name, value in (("bad", bad), ("total", total)):
+        if not math.isfinite(value) or value < 0:
+            raise UsageError(f"{name} is {value} for {dict(labels)}.", "A count is a number from 0 up.")

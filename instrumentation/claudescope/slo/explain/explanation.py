@@ -1,0 +1,92 @@
+"""The answer: which slices burn, how much of the burn is theirs, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ..burn import Counts
+
+__all__ = ["Explanation", "Slice", "Trace", "Traces", "Verdict"]
+
+Verdict = Literal["slices", "none", "insufficient_data"]
+
+
+class Trace(NamedTuple):
+    """An example: a run with bad events of a slice."""
+
+    id: str
+    """32 hexadecimal digits."""
+    url: str = ""
+    """Where a person sees it; empty where nobody shows traces."""
+
+
+Traces = Callable[[Mapping[str, str]], Sequence[Trace]]
+"""Up to three examples of bad events with these labels, of the window that is explained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Events that share labels, with more bad ones than expected."""
+
+    labels: Mapping[str, str]
+    """In the order of the dimensions; an absent label is the empty text."""
+    bad: float
+    total: float
+    expected: float
+    """Bad events that were to be expected of this total."""
+    llr: float
+    p: float
+    """Chance that the best of all slices looks like this when nothing is wrong. Not the chance of being the cause."""
+    share: float
+    """Of the bad events beyond what was expected of all, from 0 to 1."""
+    traces: tuple[Trace, ...] = ()
+
+    @property
+    def excess(self) -> float:
+        """Bad events beyond what was expected."""
+        return self.bad - self.expected
+
+    def json(self) -> dict[str, Any]:
+        """As ``claudescope slo explain --json`` prints it; ``traces`` only where there are any."""
+        found: dict[str, Any] = {
+            "labels": dict(self.labels),
+            "bad": _short(self.bad),
+            "total": _short(self.total),
+            "expected": _short(self.expected),
+            "excess": _short(self.excess),
+            "share": round(self.share, 4),
+            "llr": _short(self.llr),
+            "p": self.p,
+        }
+        if self.traces:
+            found["traces"] = [trace._asdict() for trace in self.traces]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Which slices burn, best first; none unless the verdict is ``slices``."""
+
+    verdict: Verdict
+    slices: tuple[Slice, ...]
+    now: Counts
+    """All events of the window that is explained."""
+    expected: float
+    """Bad events that were to be expected of them."""
+    reason: str
+    """One sentence."""
+    noun: str = "events"
+
+    def json(self) -> dict[str, Any]:
+        """``{"verdict", "slices": [...]}``."""
+        return {"verdict": self.verdict, "slices": [found.json() for found in self.slices]}
+
+    def text(self) -> str:
+        """Plain sentences, a line each."""
+        return self.reason
+
+
+def _short(value: float) -> float:
+    return int(value) if value == int(value) else round(value, 3)
