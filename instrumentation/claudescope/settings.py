@@ -14,9 +14,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import urlsplit
 
 from .errors import UsageError
+from .setting_values import (
+    boolean,
+    choice,
+    duration,
+    latencies,
+    names,
+    number,
+    path,
+    shares,
+    size,
+    text,
+    url,
+    whole,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,135 +60,8 @@ class Setting(Generic[T]):
         return PREFIX + self.key.upper()
 
 
-def boolean(value: object) -> bool:
-    """True for ``true 1 yes on``, False for ``false 0 no off`` and the empty string."""
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in ("true", "1", "yes", "on"):
-        return True
-    if word in ("false", "0", "no", "off", ""):
-        return False
-    raise ValueError("true or false")
-
-
-def choice(*words: str) -> Callable[[object], str]:
-    """One of ``words``, in any case."""
-
-    def parse(value: object) -> str:
-        word = str(value).strip().lower()
-        if word not in words:
-            raise ValueError(" or ".join(filter(None, words)))
-        return word
-
-    return parse
-
-
-def number(low: float, high: float = float("inf")) -> Callable[[object], float]:
-    """A finite number from ``low`` to ``high``."""
-
-    def parse(value: object) -> float:
-        span = f"a number from {low:g} to {high:g}" if high != float("inf") else f"a number of at least {low:g}"
-        try:
-            parsed = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise ValueError(span) from None
-        if isinstance(value, bool) or not low <= parsed <= high or parsed == float("inf"):
-            raise ValueError(span)
-        return parsed
-
-    return parse
-
-
-def whole(low: int, high: int | None = None) -> Callable[[object], int]:
-    """A whole number from ``low`` to ``high``."""
-    span = f"of at least {low}" if high is None else f"from {low} to {high}"
-
-    def parse(value: object) -> int:
-        try:
-            parsed = int(str(value))
-        except ValueError:
-            raise ValueError(f"a whole number {span}") from None
-        if parsed < low or (high is not None and parsed > high):
-            raise ValueError(f"a whole number {span}")
-        return parsed
-
-    return parse
-
-
 _NO_NAMES: Final[tuple[str, ...]] = ()
-_UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def size(value: object) -> int:
-    """Bytes: a number with B, KB, MB, GB, KiB, MiB or GiB; a bare number is bytes."""
-    text = str(value).strip()
-    digits = text.rstrip("BKMGIbkmgi ")
-    unit = text[len(digits) :].strip().upper()
-    try:
-        parsed = float(digits) * _UNITS[unit]
-    except (ValueError, KeyError):
-        raise ValueError("a size such as 64MiB") from None
-    if not 0 < parsed < float("inf"):
-        raise ValueError("a size above 0, such as 64MiB")
-    return int(parsed)
-
-
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def duration(value: object) -> float:
-    """Seconds: a number with s, m, h or d; a bare number is seconds."""
-    text = str(value).strip().lower()
-    unit = _SECONDS.get(text[-1:], 1)
-    try:
-        parsed = float(text[:-1] if text[-1:] in _SECONDS else text) * unit
-    except ValueError:
-        raise ValueError("a duration such as 7d, 12h, 30m or 90s") from None
-    if not 0 < parsed < float("inf"):
-        raise ValueError("a duration above 0, such as 7d, 12h, 30m or 90s")
-    return parsed
-
-
-def url(value: object) -> str:
-    """The address of a web server, without a slash at its end, or the empty string."""
-    text = str(value).strip().rstrip("/")
-    try:
-        parts = urlsplit(text)
-        named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        named = False
-    if text and (not named or not text.isprintable() or set(text) & set(" \"'<>\\")):
-        raise ValueError("an address such as http://127.0.0.1:16686")
-    return text
-
-
-def names(limit: int) -> Callable[[object], tuple[str, ...]]:
-    """Up to ``limit`` names, from a list or separated by commas."""
-
-    def parse(value: object) -> tuple[str, ...]:
-        items = value if isinstance(value, (list, tuple)) else str(value).split(",")
-        found = tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
-        if len(found) > limit:
-            raise ValueError(f"at most {limit} names separated by commas")
-        return found
-
-    return parse
-
-
-def path(value: object) -> Path | None:
-    """A path with ``~`` expanded, or None for the empty string."""
-    text = str(value).strip()
-    try:
-        return Path(text).expanduser() if text else None
-    except RuntimeError:
-        raise ValueError("a path in a home folder that there is") from None
-
-
-def text(value: object) -> str:
-    """Any text."""
-    return str(value)
-
+_NO_BOUNDS: Final[tuple[float, ...]] = ()
 
 SETTINGS: Final[dict[str, Setting[Any]]] = {
     setting.key: setting
@@ -218,6 +104,23 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
             _NO_NAMES,
             names(5),
             "Business labels that become labels of the metric `claudescope.steps`: at most 5, 50 values each.",
+        ),
+        Setting(
+            "step_bounds",
+            "durations",
+            _NO_BOUNDS,
+            latencies(5),
+            "Times such as `350ms,1.2s` at which steps are counted as over or not, in the metric"
+            " `claudescope.step.over`: at most 5. For objectives whose bound is no bucket boundary of"
+            " `claudescope.step.duration`.",
+        ),
+        Setting(
+            "confidence_bounds",
+            "numbers",
+            _NO_BOUNDS,
+            shares(5),
+            "Confidences such as `0.6,0.75` at which steps are counted as below or not, in the metric"
+            " `claudescope.step.below`: at most 5.",
         ),
         Setting(
             "keep_share",
@@ -304,6 +207,8 @@ class Settings:
     content_max: int
     evaluation_events: str
     metric_labels: tuple[str, ...]
+    step_bounds: tuple[float, ...]
+    confidence_bounds: tuple[float, ...]
     keep_share: float
     keep_slower: float
     keep_below: float

@@ -33,6 +33,7 @@ from .pipeline import Pipeline
 from .settings import Settings
 from .steps.chains import ChainBook
 from .steps.items import Barrier, CallEnded, Item, ManualEnded
+from .steps.model import Call
 from .version import __version__
 
 __all__ = ["Worker"]
@@ -78,6 +79,7 @@ class Worker:
         self._meters: Meters | None = None
         self._meters_of: MeterProvider | None = None
         self._open: set[Any] = set()
+        self._in_flight: set[Call] = set()  # one addition or removal of a set is safe from any thread
         self._start()
         atexit.register(self._exit)
         if hasattr(os, "register_at_fork"):
@@ -133,6 +135,14 @@ class Worker:
     def closed(self, reading: Any) -> None:
         """Forgets what ``opened`` remembered."""
         self._open.discard(reading)
+
+    def began(self, call: Call) -> None:
+        """One more call is in flight."""
+        self._in_flight.add(call)
+
+    def over(self, call: Call) -> None:
+        """One less."""
+        self._in_flight.discard(call)
 
     # ------------------------------------------------------------------------------ the thread
 
@@ -217,10 +227,23 @@ class Worker:
     def _meters_now(self) -> Meters:
         provider = self.providers.meter_provider()
         if self._meters is None or provider is not self._meters_of:
+            self._retire_meters()
             meter = provider.get_meter(semconv.SCOPE, __version__)
-            self._meters = Meters(meter, self.settings.metric_labels, self._born)
+            self._meters = Meters(
+                meter,
+                self.settings.metric_labels,
+                self._born,
+                step_bounds=self.settings.step_bounds,
+                confidence_bounds=self.settings.confidence_bounds,
+                in_flight=lambda: len(self._in_flight),
+            )
             self._meters_of = provider
         return self._meters
+
+    def _retire_meters(self) -> None:
+        meters, self._meters = self._meters, None
+        if meters is not None:
+            meters.retire()
 
     def _born(self) -> None:
         """A series that is born at 1 loses its first event, so its zero is collected before the 1 is added.
@@ -294,6 +317,8 @@ class Worker:
         if self._thread is not None:
             self.drain(0)  # wakes the thread
         self.providers.shutdown(max(0.0, deadline - time.monotonic()))
+        if self._meters is not None:
+            self._meters.retire()  # the app's own meter provider goes on
         atexit.unregister(self._exit)
 
     def _exit(self) -> None:
@@ -313,7 +338,8 @@ class Worker:
             return
         self.book.reset_lock()
         self._open = set()
-        self._meters = None
+        self._in_flight = set()
+        self._retire_meters()
         self.providers.after_fork()
         self._start()
         # Children of multiprocessing and billiard (celery) end by os._exit, which runs no atexit handlers, but their

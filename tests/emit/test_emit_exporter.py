@@ -14,11 +14,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 from otlp_sink import Answer, Sink, eventually, make_certificate
 
+from claudescope.emit import refusals
 from claudescope.emit.batching import BatchLimits, LogBatchProcessor, SpanBatchProcessor, schedule_delay_millis
 from claudescope.emit.endpoint import resolve
 from claudescope.emit.exporter import (
@@ -180,6 +181,58 @@ def test_other_answers_are_rejected_and_not_tried_again(status, sink, span_expor
     assert exporter.force_flush(30_000) is True
 
 
+def test_refused_credentials_are_said_once_and_not_once_a_signal(sink, settings, make_spans, caplog):
+    """Three batches of two signals are refused, then both are taken, and a later refusal is news."""
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}
+    spans = OtlpSpanExporter(resolve("traces", env), settings())
+    metrics = OtlpMetricExporter(resolve("metrics", env), settings(), env)
+    reader = InMemoryMetricReader()
+    meter = MeterProvider([reader], shutdown_on_exit=False).get_meter("t")
+    meter.create_counter("c").add(1)
+    collected = reader.get_metrics_data()
+
+    def send():
+        spans.export(make_spans(2))
+        taken = spans.force_flush(30_000)
+        metrics.export(collected)
+        return taken, metrics.force_flush(30_000)
+
+    try:
+        sink.default = Answer(401)
+        assert [send(), send(), send()] == [(False, False)] * 3
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert line.startswith(f"claudescope: {sink.url} refuses everything (HTTP 401 Unauthorized)")
+        assert line.endswith(
+            "Set OTEL_EXPORTER_OTLP_HEADERS to those that it takes, such as authorization=Bearer%20TOKEN."
+        )
+        assert (spans.losses, metrics.losses) == ({"rejected": 6}, {"rejected": 3})
+        sink.default = Answer(200)
+        assert send() == (True, True)
+        sink.default = Answer(403)
+        assert send() == (False, False)
+        assert "(HTTP 403 Forbidden)" in caplog.records[-1].getMessage()
+        assert len(caplog.records) == 2
+    finally:
+        spans.shutdown(timeout_millis=0)
+        metrics.shutdown(timeout_millis=0)
+
+
+def test_a_signal_with_credentials_of_its_own_does_not_make_the_other_one_say_it_again(
+    sink, settings, make_spans, caplog
+):
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}
+    spans = OtlpSpanExporter(resolve("traces", env), settings())
+    try:
+        for _ in range(3):
+            sink.answers.append(Answer(401))
+            spans.export(make_spans(1))
+            assert spans.force_flush(30_000) is False
+            refusals.over(sink.url, "log")  # what a signal with headers of its own does
+        assert len(caplog.records) == 1
+    finally:
+        spans.shutdown(timeout_millis=0)
+
+
 def test_a_rejected_joint_request_is_split_so_that_only_the_bad_batch_is_lost(
     free_port, span_exporter, make_spans, drops
 ):
@@ -280,6 +333,7 @@ def test_nothing_lost_says_nothing(sink, span_exporter, make_spans, capsys):
 
 SCRIPT = """
 import atexit, sys, time
+from claudescope.emit import refusals
 from claudescope.emit.batching import BatchLimits, LogBatchProcessor, SpanBatchProcessor
 from claudescope.emit.exporter import make_log_exporter, make_span_exporter, say_losses
 from claudescope.settings import Settings

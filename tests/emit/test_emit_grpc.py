@@ -121,6 +121,17 @@ def test_other_codes_are_rejected(code, serve, export, make_spans, drops):
     assert exporter.sender.last_error == f"gRPC {code} told to"
 
 
+@pytest.mark.parametrize("code", ["UNAUTHENTICATED", "PERMISSION_DENIED"])
+def test_refused_credentials_are_said_with_what_to_change(code, serve, export, make_spans, caplog):
+    exporter = export(serve(Service([(grpc.StatusCode[code], ())] * 2)))
+    for _ in range(2):
+        exporter.export(make_spans(2))
+        assert exporter.force_flush(30_000) is False
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert f"refuses everything (gRPC {code} told to)" in line
+    assert "Set OTEL_EXPORTER_OTLP_HEADERS" in line
+
+
 def test_a_partial_success_is_a_loss(serve, export, make_spans, drops):
     answer = ExportTraceServiceResponse(partial_success=ExportTracePartialSuccess(rejected_spans=1))
     exporter = export(serve(Service([answer])))

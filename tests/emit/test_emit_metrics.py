@@ -291,8 +291,10 @@ def test_drops_have_a_zero_first_and_chains_a_length(bench):
     assert (point.sum, point.bucket_counts[4], dict(point.attributes)) == (6, 1, {"gen_ai.request.model": "claude-x"})
 
 
-def test_every_instrument_is_the_one_of_the_table(bench):
-    call = make_call(ended=11 * S, first_chunk=10 * S, chunks=2, usage={"input_tokens": 1})
+def test_every_instrument_is_the_one_of_the_table():
+    bench = Bench(step_bounds=(0.35,), confidence_bounds=(0.6,), in_flight=lambda: 0)
+    headers = {"claudescope.ratelimit.tokens.limit": 10, "claudescope.ratelimit.tokens.remaining": 5}
+    call = make_call(ended=11 * S, first_chunk=10 * S, chunks=2, usage={"input_tokens": 1}, headers=headers)
     step = make_step(valid=False, checks=["tool_result"], kind="tool_run", tool_name="search", is_error=True)
     step.confidence = 1.0
     bench.step(step, call)
@@ -353,7 +355,7 @@ def test_tokens_by_what_they_are_priced_as_add_up_to_the_usage():
         "claudescope.label.tier": "gold",
         "claudescope.token.class": "input",
     }
-    assert len(bench.births) == 1  # all five are 0 in it
+    assert len(bench.births) == 2  # the call's, and one in which all five are 0
 
 
 def test_every_failing_check_and_reason_is_counted_the_step_once(bench):

@@ -128,6 +128,7 @@ class Capture:
                 self._own_span(body)
                 if open_telemetry(client).get("propagation") is not False:
                     self._inject(getattr(client, "_custom_headers", None))
+        recorder.began(call)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Capture:
         # The clients for Bedrock and Vertex make a deep copy of the options, and so of what the parser is bound to.
@@ -188,10 +189,12 @@ class Capture:
 
     def _note_exchange(self, span: Span, request: Any, response: Any) -> None:
         """Gives the span what the HTTP exchange says and it lacks."""
+        headers = {} if response is None else header_attributes(response)
+        self._known().headers = headers
         if not span.is_recording():
             return
         if self.native:  # then the SDK writes method, URL and status itself
-            attributes = {} if response is None else header_attributes(response)
+            attributes = dict(headers)
             if self.retries is None and request is not None:
                 self.retries = retries_of(request)
             if self.retries:
@@ -199,9 +202,8 @@ class Capture:
         else:
             # A set: each look-up in a span's own mapping takes a lock.
             present = set(getattr(span, "attributes", None) or ())
-            attributes = {
-                name: value for name, value in exchange_attributes(request, response).items() if name not in present
-            }
+            attributes = exchange_attributes(request, response, headers)
+            attributes = {name: value for name, value in attributes.items() if name not in present}
         if attributes:
             span.set_attributes(attributes)
 
@@ -382,6 +384,7 @@ class Capture:
         self.done = True
         self.recorder.closed(self)
         call = self._known()
+        self.recorder.over(call)
         call.ended = ended or time.time_ns()
         call.error = error or call.error
         call.stream_end = stream_end

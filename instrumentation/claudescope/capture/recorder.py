@@ -9,6 +9,7 @@ from opentelemetry.trace import Span, Tracer, TracerProvider
 from ..settings import Settings
 from ..steps.chains import ChainBook
 from ..steps.items import Item
+from ..steps.model import Call
 
 __all__ = ["Recorder"]
 
@@ -39,3 +40,9 @@ class Recorder(Protocol):
 
     def closed(self, reading: Any) -> None:
         """Forgets what ``opened`` remembered."""
+
+    def began(self, call: Call) -> None:
+        """``call`` is in flight."""
+
+    def over(self, call: Call) -> None:
+        """It no longer is."""

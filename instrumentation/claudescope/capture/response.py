@@ -5,6 +5,7 @@ Works on the response and request objects of both ``httpx`` (SDK before 2.0) and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from opentelemetry.util.types import AttributeValue
@@ -18,7 +19,7 @@ _HEADERS: Final = {
     b"request-id": semconv.REQUEST_ID,
     **{
         f"anthropic-ratelimit-{kind.replace('_', '-')}-{field}".encode(): f"{semconv.RATELIMIT_PREFIX}{kind}.{field}"
-        for kind in ("requests", "tokens", "input_tokens", "output_tokens")
+        for kind in semconv.RATELIMIT_KINDS
         for field in ("limit", "remaining")
     },
 }
@@ -26,8 +27,13 @@ _HEADERS: Final = {
 _RETRY_COUNT: Final = b"x-stainless-retry-count"
 
 
-def exchange_attributes(request: Any, response: Any) -> dict[str, AttributeValue]:
-    """Span attributes of one HTTP exchange; ``response`` may be None when none came."""
+def exchange_attributes(
+    request: Any, response: Any, headers: Mapping[str, AttributeValue]
+) -> dict[str, AttributeValue]:
+    """Span attributes of one HTTP exchange; ``response`` may be None when none came.
+
+    ``headers`` is what ``header_attributes`` gave for it.
+    """
     attributes: dict[str, AttributeValue] = {}
     if request is not None:
         url = request.url
@@ -38,7 +44,7 @@ def exchange_attributes(request: Any, response: Any) -> dict[str, AttributeValue
             attributes[semconv.RETRY_COUNT] = retries
     if response is not None:
         attributes[semconv.HTTP_STATUS] = response.status_code
-        attributes.update(header_attributes(response))
+        attributes.update(headers)
     return attributes
 
 

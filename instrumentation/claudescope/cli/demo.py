@@ -18,7 +18,8 @@ import webbrowser
 from pathlib import Path
 
 from ..errors import UsageError
-from ..settings import Settings, number
+from ..setting_values import number
+from ..settings import Settings
 from .companion import Companion
 from .launch import armed_environment
 from .server import ServerProcess, base_url, choose_ports

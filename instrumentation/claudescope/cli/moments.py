@@ -6,7 +6,7 @@ import time
 
 from ..errors import UsageError
 from ..live.web.values import moment
-from ..settings import duration
+from ..setting_values import duration
 
 __all__ = ["FORMS", "read_moment", "shown"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..finding import Finding
-from ..settings import number
+from ..setting_values import number
 from ..stack.checks import alertmanager, collector, environment, grafana, jaeger, prometheus
 from ..stack.parts import Certificates, Stack
 

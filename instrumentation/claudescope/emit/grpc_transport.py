@@ -20,6 +20,7 @@ _METHODS: Final = {
     "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 }
 _RETRYABLE: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"})
+_UNAUTHORIZED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 _OPTIONS: Final = (("grpc.primary_user_agent", "OTel-OTLP-Exporter-claudescope"),)
 
 
@@ -85,7 +86,7 @@ class GrpcTransport:
         # RESOURCE_EXHAUSTED without a delay means that the batch itself is too much
         if code in _RETRYABLE or (code == "RESOURCE_EXHAUSTED" and retry_after is not None):
             return Outcome("retry", reason, retry_after=retry_after)
-        return Outcome("rejected", reason)
+        return Outcome("rejected", reason, unauthorized=code in _UNAUTHORIZED)
 
     def close(self) -> None:
         """See Transport."""

@@ -10,17 +10,26 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
+from typing import NamedTuple
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext
 from opentelemetry.util.types import AttributeValue
 
-__all__ = ["HoldingProcessor"]
+__all__ = ["HoldingProcessor", "Late"]
 
 _CAPACITY = 10_000
 _RELEASED = 1_000
 """Spans that were released before they ended; they end within moments."""
+
+
+class Late(NamedTuple):
+    """Attributes that are known when the steps are."""
+
+    added: Mapping[str, AttributeValue]
+    lacking: Mapping[str, AttributeValue]
+    """Those that the span gets only where it lacks them: its maker's own word comes first."""
 
 
 class HoldingProcessor(SpanProcessor):
@@ -31,7 +40,7 @@ class HoldingProcessor(SpanProcessor):
         self._lock = Lock()
         self._over = False
         self._held: OrderedDict[tuple[int, int], ReadableSpan | None] = OrderedDict()
-        self._released: OrderedDict[tuple[int, int], Mapping[str, AttributeValue]] = OrderedDict()
+        self._released: OrderedDict[tuple[int, int], Late] = OrderedDict()
 
     def expect(self, context: SpanContext) -> None:
         """The span of ``context`` must wait for its release."""
@@ -43,8 +52,8 @@ class HoldingProcessor(SpanProcessor):
         if overdue is not None:
             self.inner.on_end(overdue)
 
-    def release(self, context: SpanContext, late: Mapping[str, AttributeValue]) -> None:
-        """The span may go, with ``late`` attributes added. It may end after this."""
+    def release(self, context: SpanContext, late: Late) -> None:
+        """The span may go, with ``late`` attributes. It may end after this."""
         key = (context.trace_id, context.span_id)
         with self._lock:
             if key not in self._held:
@@ -65,7 +74,7 @@ class HoldingProcessor(SpanProcessor):
         if self._over:
             return
         context = span.get_span_context()
-        late: Mapping[str, AttributeValue] | None = None
+        late: Late | None = None
         if context is not None:
             key = (context.trace_id, context.span_id)
             with self._lock:
@@ -103,13 +112,13 @@ class HoldingProcessor(SpanProcessor):
         self._released.clear()
 
 
-def _with(span: ReadableSpan, late: Mapping[str, AttributeValue]) -> ReadableSpan:
+def _with(span: ReadableSpan, late: Late) -> ReadableSpan:
     return ReadableSpan(
         name=span.name,
         context=span.get_span_context(),
         parent=span.parent,
         resource=span.resource,
-        attributes={**(span.attributes or {}), **late},
+        attributes={**late.lacking, **(span.attributes or {}), **late.added},
         events=span.events,
         links=span.links,
         kind=span.kind,

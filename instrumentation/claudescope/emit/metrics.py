@@ -13,23 +13,26 @@ and the first 1: an owner that collects there gives the store the 0 it needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.metrics import Counter, Histogram, Meter
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
 
 from .. import semconv
 from ..semconv import Metric, index_label, valid_label
 from ..steps.model import Call, Chain, Step
+from .bounds import Bounds
 from .content import encodable
+from .ratelimit import limit_used
 from .tally import Tally
 
-__all__ = ["NO_EXEMPLAR", "OTHER", "Meters", "input_tokens"]
+__all__ = ["NO_EXEMPLAR", "OTHER", "Meters", "cache_written", "input_tokens"]
 
 _TOOLS: Final = 50
 _REASONS: Final = 50
+_ERRORS: Final = 50
 _BANDS: Final = 10
 _BAND_NAMES: Final = [f"{(place + 1) / _BANDS:.1f}" for place in range(_BANDS)]
 _LABEL_KEYS: Final = 5
@@ -64,10 +67,22 @@ class Meters:
     """The instruments and how a step or a call is recorded on them. Used by one thread (the worker)."""
 
     def __init__(
-        self, meter: Meter, labels: Iterable[str] = (), on_new_series: Callable[[], object] | None = None
+        self,
+        meter: Meter,
+        labels: Iterable[str] = (),
+        on_new_series: Callable[[], object] | None = None,
+        *,
+        step_bounds: Sequence[float] = (),
+        confidence_bounds: Sequence[float] = (),
+        in_flight: Callable[[], int] | None = None,
     ) -> None:
-        """``labels`` are the keys of business labels that metrics carry, at most five of them."""
+        """``labels`` are the keys of business labels that metrics carry, at most five of them.
+
+        ``step_bounds`` (seconds) and ``confidence_bounds`` are those at which steps are counted. ``in_flight`` tells
+        the calls in flight, on any thread; it is asked at each collection until ``retire``.
+        """
         self._on_new_series = on_new_series
+        self._in_flight = in_flight
         self._duration = _histogram(meter, semconv.STEP_DURATION)
         self._confidence = _histogram(meter, semconv.STEP_CONFIDENCE_METRIC)
         self._steps = _counter(meter, semconv.STEPS)
@@ -78,13 +93,30 @@ class Meters:
         self._tokens = Tally(_counter(meter, semconv.TOKENS), NO_EXEMPLAR, self._born)
         self._failures = Tally(_counter(meter, semconv.FAILURES), NO_EXEMPLAR, self._born)
         self._outcomes = Tally(_counter(meter, semconv.OUTCOMES), NO_EXEMPLAR, self._born)
+        self._calls = Tally(_counter(meter, semconv.CALLS), NO_EXEMPLAR, self._born)
+        self._over = self._bounds(meter, semconv.STEP_OVER, step_bounds)
+        self._below = self._bounds(meter, semconv.STEP_BELOW, confidence_bounds)
+        self._limit_used = _histogram(meter, semconv.RATELIMIT_USED)
         self._tool_duration = _histogram(meter, semconv.TOOL_DURATION)
         self._first_chunk = _histogram(meter, semconv.FIRST_CHUNK)
         self._chunk_gap = _histogram(meter, semconv.CHUNK_GAP)
         self._tool = _Capped(_TOOLS)
         self._reason = _Capped(_REASONS)
+        self._error = _Capped(_ERRORS)
         self._labels = {key: (semconv.LABEL_PREFIX + key, _Capped(_LABEL_VALUES)) for key in list(labels)[:_LABEL_KEYS]}
         self._series: dict[tuple[str | None, ...], _Series] = {}
+        active = semconv.ACTIVE_CALLS
+        meter.create_observable_up_down_counter(active.name, [self._active], active.unit, active.brief)
+
+    def _bounds(self, meter: Meter, metric: Metric, bounds: Sequence[float]) -> Bounds | None:
+        return Bounds(Tally(_counter(meter, metric), NO_EXEMPLAR, self._born), bounds) if bounds else None
+
+    def _active(self, _: CallbackOptions) -> list[Observation]:
+        return [] if self._in_flight is None else [Observation(self._in_flight())]
+
+    def retire(self) -> None:
+        """Others tell the calls in flight from now on: an instrument cannot be taken from its meter."""
+        self._in_flight = None
 
     def record_step(self, step: Step, call: Call, context: Context, exemplar: bool) -> None:
         """Records a finished, assessed step. ``context`` holds the step's span, for the exemplar."""
@@ -96,10 +128,18 @@ class Meters:
             if attributes is None:
                 attributes = series.duration[source] = {**series.base, semconv.STEP_LATENCY_SOURCE: source}
             self._duration.record(step.seconds, attributes, context)
+            if self._over is not None and source != "consumer":
+                over = [step.seconds > bound for bound in self._over.bounds]
+                self._over.count(
+                    (series.key, source), lambda: {**series.full, semconv.STEP_LATENCY_SOURCE: source}, over
+                )
             if step.kind == "tool_run":
                 self._tool_duration.record(step.seconds, _tool_labels(series.tool, step.is_error), context)
         if step.confidence is not None:
             self._confidence.record(step.confidence, series.base, context)
+            if self._below is not None:
+                below = [step.confidence < bound for bound in self._below.bounds]
+                self._below.count(series.key, lambda: series.full, below)
         if step.valid is False:
             check = min((reason.check for reason in step.reasons), default="")
             verdict = series.failing.get(check)
@@ -154,9 +194,7 @@ class Meters:
         if series is None:
             if len(self._series) >= _SERIES:
                 self._series.clear()
-            series = _Series(
-                key[:3], tool, {name: v for (name, _), v in zip(self._labels.values(), business, strict=True)}
-            )
+            series = _Series(key, tool, self._named(business))
             self._series[key] = series
             for verdict in series.verdicts.values():
                 self._steps.add(0, verdict, NO_EXEMPLAR)
@@ -177,6 +215,10 @@ class Meters:
             labels[semconv.SERVER_ADDRESS] = call.server_address
         duration = labels if call.error is None else {**labels, semconv.ERROR_TYPE: call.error.type}
         self._operation.record(max(0, call.ended - call.started) / 1e9, duration, context)
+        self._count_call(call)
+        if (used := limit_used(call.headers)) is not None:
+            limited = {semconv.REQUEST_MODEL: labels[semconv.REQUEST_MODEL], semconv.RATELIMIT_KIND: used[0]}
+            self._limit_used.record(used[1], limited, context)
         for kind, count in (("input", input_tokens(call.usage)), ("output", _count(call.usage, "output_tokens"))):
             if count is not None:
                 self._usage.record(count, {**labels, semconv.TOKEN_TYPE: kind}, context)
@@ -188,6 +230,23 @@ class Meters:
                 gap = max(0, call.ended - call.first_chunk) / 1e9 / (call.chunks - 1)
                 self._chunk_gap.record(gap, labels, context)
 
+    def _count_call(self, call: Call) -> None:
+        error = None if call.error is None else self._error(call.error.type)
+        business = self._business(call.labels, call.chain.labels)
+
+        def labels() -> list[_Labels]:
+            found = {semconv.OPERATION_NAME: call.operation, semconv.REQUEST_MODEL: _label(call.model)}
+            if error is not None:
+                found[semconv.ERROR_TYPE] = _label(error)
+            return [{**found, **self._named(business)}]
+
+        self._calls.add((call.operation, call.model, error, *business), labels, (1,))
+
+    def _named(self, business: Iterable[str | None]) -> _Labels:
+        """The values that ``_business`` gave, by the labels' names."""
+        names = (name for name, _ in self._labels.values())
+        return {name: _label(value) for name, value in zip(names, business, strict=True) if value is not None}
+
     def _count_tokens(self, call: Call) -> None:
         used = _token_classes(call.usage)
         if not used:
@@ -198,9 +257,7 @@ class Meters:
             common = {semconv.REQUEST_MODEL: _label(call.model)}
             if call.response_model:
                 common[semconv.RESPONSE_MODEL] = _label(call.response_model)
-            for (name, _), value in zip(self._labels.values(), business, strict=True):
-                if value is not None:
-                    common[name] = _label(value)
+            common.update(self._named(business))
             return [{**common, semconv.TOKEN_CLASS: name} for name in used]
 
         self._tokens.add((call.model, call.response_model, *business), labels, tuple(used.values()))
@@ -222,21 +279,24 @@ class Meters:
 class _Series:
     """The attribute sets of one label set, made once: a record then costs no dictionary."""
 
-    __slots__ = ("base", "duration", "failing", "tool", "verdicts")
+    __slots__ = ("base", "duration", "failing", "full", "key", "tool", "verdicts")
 
-    def __init__(self, base: tuple[str | None, ...], tool: str | None, business: Mapping[str, str | None]) -> None:
-        model, kind, index = base
+    def __init__(self, key: tuple[str | None, ...], tool: str | None, business: Mapping[str, str]) -> None:
+        model, kind, index = key[:3]
+        self.key = key
         self.tool = tool
         self.base: _Labels = {
             semconv.REQUEST_MODEL: _label(model or ""),
             semconv.STEP_KIND: _label(kind or ""),
             semconv.STEP_INDEX: index or "",
         }
-        rest = {key: _label(value) for key, value in business.items() if value is not None}
+        rest = dict(business)
         if tool is not None:
             rest[semconv.TOOL_NAME] = _label(tool)
+        self.full: _Labels = {**self.base, **rest}
+        """With the tool and the business labels."""
         self.verdicts: dict[str, _Labels] = {
-            label: {**self.base, **rest, semconv.STEP_VALID: label} for label in ("true", "false", "unknown")
+            label: {**self.full, semconv.STEP_VALID: label} for label in ("true", "false", "unknown")
         }
         self.duration: dict[str, _Labels] = {}
         self.failing: dict[str, _Labels] = {}
@@ -267,9 +327,7 @@ def _token_classes(usage: Mapping[str, Any]) -> dict[str, int]:
     fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")
     if fresh is None and output is None:
         return {}
-    written = _count(usage, "cache_creation_input_tokens") or 0
-    by_age = usage.get("cache_creation")
-    hour = min(written, _count(by_age, "ephemeral_1h_input_tokens") or 0) if isinstance(by_age, Mapping) else 0
+    written, hour = cache_written(usage)
     return {
         "input": fresh or 0,
         "cache_read": _count(usage, "cache_read_input_tokens") or 0,
@@ -277,6 +335,14 @@ def _token_classes(usage: Mapping[str, Any]) -> dict[str, int]:
         "cache_write_1h": hour,
         "output": output or 0,
     }
+
+
+def cache_written(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens written to the cache, and those of them that are kept for an hour."""
+    written = _count(usage, "cache_creation_input_tokens") or 0
+    by_age = usage.get("cache_creation")
+    hour = _count(by_age, "ephemeral_1h_input_tokens") or 0 if isinstance(by_age, Mapping) else 0
+    return written, min(written, hour)
 
 
 def input_tokens(usage: Mapping[str, Any]) -> int | None:

@@ -28,13 +28,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
 from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, SpanContext, TracerProvider
-from opentelemetry.util.types import AttributeValue
 
 from .. import semconv
 from ..settings import Settings
 from .batching import BatchLimits, LogBatchProcessor, SpanBatchProcessor
 from .exporter import make_log_exporter, make_metric_exporter, make_span_exporter, say_losses
-from .holding import HoldingProcessor
+from .holding import HoldingProcessor, Late
 from .otel_env import resource, sampler
 from .reader import IntervalReader, interval
 
@@ -202,7 +201,7 @@ class Providers:
         if self._pipeline is not None:
             self._pipeline.expect(context)
 
-    def release(self, context: SpanContext, late: Mapping[str, AttributeValue]) -> None:
+    def release(self, context: SpanContext, late: Late) -> None:
         """That span may be exported, with ``late`` attributes."""
         if self._pipeline is not None:
             self._pipeline.release(context, late)

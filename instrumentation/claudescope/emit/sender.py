@@ -21,6 +21,7 @@ from typing import Final, Literal
 
 from opentelemetry.instrumentation.utils import suppress_http_instrumentation, suppress_instrumentation
 
+from . import refusals
 from .transport import Outcome, Transport
 
 __all__ = ["FIRST_BACKOFF", "JOIN", "DropReason", "Kind", "OnDrop", "Sender"]
@@ -124,14 +125,14 @@ class Sender:
         """Why the latest failed attempt failed; empty when none did."""
         return self._error
 
-    def lost(self, reason: DropReason, count: int, why: str = "") -> None:
-        """Counts items that are lost, also those that were lost before they came here."""
+    def lost(self, reason: DropReason, count: int, why: str = "", *, said: bool = False) -> None:
+        """Counts items that are lost, also those that were lost before they came here; ``said``: the log knows."""
         if count <= 0:
             return
         with self._changed:
             self._losses[reason] += count
             now = time.monotonic()
-            say = now - self._said.get(reason, -_SAY_AGAIN) >= _SAY_AGAIN
+            say = not said and now - self._said.get(reason, -_SAY_AGAIN) >= _SAY_AGAIN
             if say:
                 self._said[reason] = now
         if say:
@@ -239,11 +240,15 @@ class Sender:
                     self._alone = max(0, self._alone - 1)
                     if outcome.status == "delivered":
                         items = min(outcome.rejected, items)
-        self._finish(number, reason, items, outcome.reason)
+        if outcome.unauthorized:
+            refusals.say(self.address, self.kind, outcome.reason)
+        elif outcome.status == "delivered":
+            refusals.over(self.address, self.kind)
+        self._finish(number, reason, items, outcome.reason, said=outcome.unauthorized)
 
-    def _finish(self, number: int, reason: DropReason, items: int, why: str) -> None:
+    def _finish(self, number: int, reason: DropReason, items: int, why: str, *, said: bool = False) -> None:
         """Counts the loss first and the batches as finished then, so that no flush sees the one without the other."""
-        self.lost(reason, items, why)
+        self.lost(reason, items, why, said=said)
         with self._changed:
             self._finished += number
             self._changed.notify_all()

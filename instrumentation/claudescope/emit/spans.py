@@ -12,7 +12,8 @@ from .. import __version__, semconv
 from ..settings import Settings
 from ..steps.model import Call, Step
 from .content import call_content, encodable, request_sha256, step_content
-from .metrics import NO_EXEMPLAR, input_tokens
+from .holding import Late
+from .metrics import NO_EXEMPLAR, cache_written, input_tokens
 from .providers import Providers
 
 __all__ = ["SpanWriter"]
@@ -104,7 +105,8 @@ class SpanWriter:
         late = self._late_attributes(call)
         if not call.owned:
             if call.context.is_valid:
-                self._providers.release(call.context, late)
+                # Of a response that the app never parsed the SDK's own span tells neither tokens nor model.
+                self._providers.release(call.context, Late(late, _sendable(_response_attributes(call))))
             sampled = call.context.trace_flags.sampled
             return trace.set_span_in_context(NonRecordingSpan(call.context)) if sampled else NO_EXEMPLAR
         span = call.span
@@ -126,6 +128,10 @@ class SpanWriter:
             attributes[semconv.REQUEST_SHA256] = digest
         if call.stream_end is not None:
             attributes[semconv.STREAM_END] = call.stream_end
+        if hour := cache_written(call.usage)[1]:
+            attributes[semconv.USAGE_CACHE_WRITE_1H] = hour
+        if _is_partial(call):
+            attributes[semconv.USAGE_PARTIAL] = True
         for key, value in call.labels.items():
             attributes[semconv.LABEL_PREFIX + key] = value
         if self._settings.content == "full":
@@ -179,6 +185,11 @@ def _sendable(attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue
 
 def _pass(good: bool) -> str:
     return "pass" if good else "fail"
+
+
+def _is_partial(call: Call) -> bool:
+    """Whether the token counts are those of the stream's start: the final ones come with the stop reason."""
+    return bool(call.usage) and call.stream_end not in (None, "completed") and call.stop_reason is None
 
 
 def _response_attributes(call: Call) -> dict[str, AttributeValue]:

@@ -40,6 +40,7 @@ _REJECTED_FIELDS: Final = {
     "logs": "rejected_log_records",
     "metrics": "rejected_data_points",
 }
+_UNAUTHORIZED: Final = frozenset({401, 403})
 _MAX_RESPONSE: Final = 1 << 20
 
 
@@ -52,6 +53,8 @@ class Outcome:
     rejected: int = 0
     retry_after: float | None = None
     """Seconds that the server asked to be left alone."""
+    unauthorized: bool = False
+    """Whether it was rejected for who sends it, and so all else that is sent there will be."""
 
 
 class Transport(Protocol):
@@ -133,7 +136,7 @@ class HttpTransport:
             return Outcome("retry", reason, retry_after=_retry_after(response.getheader("retry-after")))
         if location := response.getheader("location"):
             reason += f", redirected to {location}"
-        return Outcome("rejected", reason)
+        return Outcome("rejected", reason, unauthorized=response.status in _UNAUTHORIZED)
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         if self._connection is not None:

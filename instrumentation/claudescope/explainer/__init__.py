@@ -1,1 +1,1 @@
-"""A service that takes alerts, explains the burn, and writes what it found where people look."""
+"""The service that explains an alert: takes Alertmanager's webhooks, finds the burning slice, and says so."""

@@ -1,44 +1,30 @@
-"""What Prometheus calls the instruments and attributes of ``semconv``.
-
-It is the translation UnderscoreEscapingWithSuffixes, which the shipped Prometheus is set to.
-"""
+"""What Prometheus has of the instruments and attributes of ``semconv``: their series, and the labels of each."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from .. import semconv
 from ..semconv import Metric
+from ..semconv.prometheus import SERVICE_LABEL, prometheus_label, prometheus_series
 
 __all__ = ["LABEL_PREFIX", "RESOURCE_LABELS", "SERVICE", "label", "names_of", "our_labels", "series"]
 
-_UNITS: Final = {"s": "_seconds"}
 _SUFFIXES: Final = ("_bucket", "_sum", "_count")
 
-SERVICE: Final = "service_name"
-"""The label with the service's name, which the shipped Prometheus promotes from the resource."""
+SERVICE: Final = SERVICE_LABEL
 RESOURCE_LABELS: Final = frozenset(
     {"job", "instance", SERVICE, "service_version", "deployment_environment_name", "__name__"}
 )
 """Labels of every series that comes by OTLP: the identity, and what the shipped Prometheus promotes."""
 
 
-def label(attribute: str) -> str:
-    """The label of an attribute: every character but letters, digits and ``_`` becomes ``_``."""
-    return re.sub(r"[^a-zA-Z0-9_]", "_", attribute)
-
-
+label = prometheus_label
 LABEL_PREFIX: Final = label(semconv.LABEL_PREFIX)
 """What the label of every business label begins with."""
 
 
-def series(metric: Metric) -> str:
-    """The name of an instrument's series, without a histogram's ``_bucket``, ``_sum`` or ``_count``.
-
-    A unit in braces is a note and adds nothing; unit 1 adds something to gauges only, of which there are none.
-    """
-    return label(metric.name) + _UNITS.get(metric.unit, "") + ("_total" if metric.kind == "counter" else "")
+series = prometheus_series
 
 
 def names_of(metric: Metric) -> tuple[str, ...]:

@@ -147,6 +147,8 @@ class CallRecord(NamedTuple):
     labels: dict[str, str]
     failed: bool
     final: bool
+    limit_used: float | None = None
+    """The highest share of one of the API's rate limits that was used after it, where the response said so."""
 
 
 class StoredSpan(NamedTuple):
@@ -320,7 +322,24 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
         _labels(attributes),
         failed,
         root or failed or bool(cut) or bool(reasons and not _GOES_ON.intersection(reasons)),
+        _limit_used(attributes),
     )
+
+
+_LIMITS: Final = [
+    (f"{semconv.RATELIMIT_PREFIX}{kind}.limit", f"{semconv.RATELIMIT_PREFIX}{kind}.remaining")
+    for kind in semconv.RATELIMIT_KINDS
+]
+
+
+def _limit_used(attributes: dict[str, AnyValue]) -> float | None:
+    used = None
+    for limit_name, remaining_name in _LIMITS:
+        limit, remaining = _whole(attributes.get(limit_name)), _whole(attributes.get(remaining_name))
+        if limit and remaining is not None:
+            share = max(0.0, (limit - remaining) / limit)
+            used = share if used is None else max(used, share)
+    return used
 
 
 def service_of(attributes: Any) -> str:

@@ -187,6 +187,21 @@ USAGE_OUTPUT: Final = attribute("gen_ai.usage.output_tokens", "int", "call", "ge
 USAGE_CACHE_CREATION: Final = attribute("gen_ai.usage.cache_creation.input_tokens", "int", "call", "genai", "")
 USAGE_CACHE_WRITE: Final = attribute("gen_ai.usage.cache_write.input_tokens", "int", "call", "anthropic", "As above.")
 USAGE_CACHE_READ: Final = attribute("gen_ai.usage.cache_read.input_tokens", "int", "call", "genai", "")
+USAGE_CACHE_WRITE_1H: Final = attribute(
+    "claudescope.usage.cache_write_1h.input_tokens",
+    "int",
+    "call",
+    "claudescope",
+    "Of the tokens written to the cache those that are kept for an hour, at another price; absent when 0.",
+)
+USAGE_PARTIAL: Final = attribute(
+    "claudescope.usage.partial",
+    "bool",
+    "call",
+    "claudescope",
+    "True when a stream ended before the API told the final counts: output tokens are those told at its start, a lower"
+    " bound.",
+)
 USAGE_REASONING: Final = attribute("gen_ai.usage.reasoning.output_tokens", "int", "call", "genai", "")
 TOOL_NAME: Final = attribute("gen_ai.tool.name", "string", "step", "genai", "Tool of a `tool_use` or `tool_run` step.")
 TOOL_CALL_ID: Final = attribute("gen_ai.tool.call.id", "string", "step", "genai", "")

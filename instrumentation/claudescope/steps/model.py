@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from opentelemetry.trace import Span, SpanContext, TracerProvider
+from opentelemetry.util.types import AttributeValue
 
 __all__ = ["SUB_STEPS_MAX", "Block", "Call", "CallError", "Chain", "Delta", "Reason", "Step", "ToolResult"]
 
@@ -111,6 +113,8 @@ class Call:
     chunks: int = 0
     request: bytes | None = None
     """The body as sent."""
+    headers: Mapping[str, AttributeValue] = field(default_factory=dict)
+    """What the API's response headers say, by the attribute that it becomes; not changed once it is set."""
     response_id: str | None = None
     response_model: str | None = None
     stop_reason: str | None = None

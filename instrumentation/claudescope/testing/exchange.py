@@ -73,6 +73,8 @@ class Exchange:
         Raises HangupError where the reply cuts the connection.
         """
         fault = reply.fault
+        if reply.limits is not None:
+            self.wire.limits = reply.limits
         if isinstance(fault, HTTPFault):
             await self.fail(fault)
             return

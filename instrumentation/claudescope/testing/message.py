@@ -107,7 +107,8 @@ class Message:
         return tail
 
     def _head(self, content: list[dict[str, Any]], tail: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
-        created = self._reply.usage.cache_creation_input_tokens
+        used = self._reply.usage
+        hour = used.ephemeral_1h_input_tokens
         return {
             "model": self.model,
             "id": self.id,
@@ -117,7 +118,10 @@ class Message:
             **tail,
             "usage": {
                 **self.input_usage,
-                "cache_creation": {"ephemeral_5m_input_tokens": created, "ephemeral_1h_input_tokens": 0},
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": used.cache_creation_input_tokens - hour,
+                    "ephemeral_1h_input_tokens": hour,
+                },
                 **output,
                 "service_tier": "standard",
                 "inference_geo": "global",

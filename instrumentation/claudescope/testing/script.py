@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -85,7 +85,10 @@ REALISTIC: Final = Pace(first=0.5, delta=0.03, block=0.12, chunk=12, jitter=0.5)
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts. ``input_tokens`` and ``output_tokens`` left out are estimated, at four characters a token."""
+    """Token counts. ``input_tokens`` and ``output_tokens`` left out are estimated, at four characters a token.
+
+    ``ephemeral_1h_input_tokens`` are those of ``cache_creation_input_tokens`` that are written for an hour.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -93,6 +96,11 @@ class Usage:
     cache_read_input_tokens: int = 0
     thinking_tokens: int | None = None
     web_search_requests: int | None = None
+    ephemeral_1h_input_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ephemeral_1h_input_tokens <= self.cache_creation_input_tokens:
+            raise ValueError("ephemeral_1h_input_tokens must be a part of cache_creation_input_tokens")
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,9 @@ class Reply:
     ``stop_reason`` left out is ``tool_use`` where a ``tool_use`` block is, else ``end_turn``. ``refusal`` is the
     category of a refusal's ``stop_details``. ``pings`` sends a ``ping`` event after each that many deltas, beside the
     one that the API always sends after the first ``content_block_start``. ``model`` replaces the request's.
+    ``limits`` are the rate limits that the headers tell, each with what remains of it, by ``requests``, ``tokens``,
+    ``input_tokens`` or ``output_tokens``: ``{"tokens": (540_000, 54_000)}``; by default those of an organisation with
+    nearly all left, and with ``{}`` there are none.
     """
 
     content: Sequence[Block] = ()
@@ -113,6 +124,7 @@ class Reply:
     fault: Fault | None = None
     pings: int = 0
     model: str | None = None
+    limits: Mapping[str, tuple[int, int]] | None = None
 
     @property
     def reason(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import eventstream
@@ -12,7 +12,13 @@ from .batches import timestamp
 
 __all__ = ["BedrockWire", "Wire", "encode"]
 
-_LIMITS = (("requests", 1_000), ("tokens", 540_000), ("input-tokens", 450_000), ("output-tokens", 90_000))
+_LIMITS = {
+    "requests": (1_000, 999),
+    "tokens": (540_000, 540_000),
+    "input_tokens": (450_000, 450_000),
+    "output_tokens": (90_000, 90_000),
+}
+"""Limit and what remains of it."""
 
 _BEDROCK_ERRORS = {
     "rate_limit_error": "throttlingException",
@@ -34,19 +40,17 @@ class Wire:
 
     def __init__(self, request_id: str, clock: Callable[[], int]) -> None:
         self.request_id = request_id
+        self.limits: Mapping[str, tuple[int, int]] = _LIMITS
+        """What the headers tell: by kind, the limit and what remains of it."""
         self._clock = clock
 
     def headers(self, *, limited: bool = False) -> list[tuple[str, str]]:
         """Headers of every answer; with ``limited``, the ones of an organisation that has nothing left."""
         now = timestamp(self._clock())
         limits = [
-            (f"anthropic-ratelimit-{name}-{key}", value)
-            for name, limit in _LIMITS
-            for key, value in (
-                ("limit", str(limit)),
-                ("remaining", "0" if limited else str(limit - (name == "requests"))),
-                ("reset", now),
-            )
+            (f"anthropic-ratelimit-{name.replace('_', '-')}-{key}", value)
+            for name, (limit, remaining) in self.limits.items()
+            for key, value in (("limit", str(limit)), ("remaining", str(0 if limited else remaining)), ("reset", now))
         ]
         return [
             ("request-id", self.request_id),

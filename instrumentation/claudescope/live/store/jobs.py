@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -60,5 +62,7 @@ class Job:
     events: list[LogEvent] = field(default_factory=list)
     counters: list[CounterPoint] = field(default_factory=list)
     rollup: Flush | None = None
+    work: Callable[[sqlite3.Connection], None] | None = None
+    """What objectives ask for: done after everything else, in the same transaction."""
     size: int = 0
     done: Future[Stored] = field(default_factory=Future)

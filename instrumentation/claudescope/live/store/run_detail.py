@@ -16,8 +16,8 @@ __all__ = ["find_run"]
 MAX_STEPS: Final = 10_000
 MAX_CALLS: Final = 2000
 MAX_TRACES: Final = 200
-_FIGURES: Final = CALL_COLUMNS[4:]
-"""What follows the ids."""
+_FIGURES: Final = CALL_COLUMNS[4:-2]
+"""What follows the ids, without what only objectives ask for."""
 
 
 def find_run(db: sqlite3.Connection, run_id: str) -> dict[str, Any] | None:

@@ -63,6 +63,8 @@ CALL_COLUMNS: Final = (
     "retries",
     "first_chunk_ms",
     "finish",
+    "labels",
+    "limit_used",
 )
 
 # Ids are random, and each index on one costs a random page an insert: so spans are one row for each trace in a
@@ -163,7 +165,9 @@ CREATE TABLE calls (
     status_code INTEGER,
     retries INTEGER NOT NULL,
     first_chunk_ms INTEGER,
-    finish TEXT
+    finish TEXT,
+    labels TEXT,               -- JSON object with sorted keys; of objectives only, as what follows
+    limit_used REAL
 );
 CREATE INDEX calls_run ON calls (run);
 CREATE INDEX calls_ended ON calls (ended_ms);
@@ -240,6 +244,8 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         )
     if version == 0:
         create(db)
+    else:
+        _complete(db)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA cache_size = -16384")
@@ -257,6 +263,14 @@ def create(db: sqlite3.Connection, version: int = VERSION, tables: bool = True) 
     db.executescript(
         f"BEGIN IMMEDIATE; {made} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version}; COMMIT;"
     )
+
+
+def _complete(db: sqlite3.Connection) -> None:
+    """Adds what a store of an earlier build of this version lacks; its calls then lack these figures."""
+    there = {row[1] for row in db.execute("PRAGMA table_info(calls)")}
+    for name, kind in (("labels", "TEXT"), ("limit_used", "REAL")):
+        if there and name not in there:
+            db.execute(f"ALTER TABLE calls ADD COLUMN {name} {kind}")
 
 
 def bytes_in_use(db: sqlite3.Connection) -> int:

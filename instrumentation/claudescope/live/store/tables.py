@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import orjson
 
-from ..records import CallRecord, Chunk, Source, StepRecord, StoredSpan, dims_of
+from ..objectives.ledger import Ledger
+from ..records import CallRecord, Chunk, Source, StepRecord, StoredSpan, dims_of, label_json
 from ..rollups import persist
 from .jobs import Job, Stored, StoredStep
 from .known import KnownSpans
@@ -60,9 +61,10 @@ def _scope_spans(spans: Iterable[StoredSpan]) -> bytes:
 class Tables:
     """Writes jobs inside the caller's transaction. After a rollback call ``forget``."""
 
-    def __init__(self, db: sqlite3.Connection, costs: Costs | None = None) -> None:
+    def __init__(self, db: sqlite3.Connection, costs: Costs | None = None, ledger: Ledger | None = None) -> None:
         self._db = db
         self._costs = costs
+        self._ledger = ledger
         self._sources: dict[Source, int] = {}
         self._runs: OrderedDict[str, int] = OrderedDict()
         self._spans = KnownSpans(db, _KNOWN_SPANS)
@@ -84,12 +86,15 @@ class Tables:
         self._runs.clear()
         self._spans.forget()
         self._series.forget()
+        if self._ledger is not None:
+            self._ledger.forget(self._db)
         self._next_run = self._last("runs", "last_run") + 1
 
     def write(self, jobs: Sequence[Job]) -> list[Stored]:
         """Writes all jobs; returns what each changed, in order."""
         self._spans.recall({chunk.trace_id for job in jobs if job.batch for chunk in job.batch.chunks.values()})
-        changes = RunChanges(self._links, self._costs, int(time.time() * 1000))
+        now_ms = int(time.time() * 1000)
+        changes = RunChanges(self._links, self._costs, now_ms)
         spans: list[tuple[Chunk, list[StoredSpan], set[str]]] = []
         steps: list[tuple[StepRecord, bytes, bytes, int]] = []
         texts: list[Any] = []
@@ -127,9 +132,15 @@ class Tables:
             self._insert("texts", ("step", "text"), texts)
             self._texts.index(texts)
         self._write_signals(jobs)
+        if self._ledger and (steps or changes.calls):
+            (last_call,) = self._db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
+            judged = ((step, series) for step, _, _, series in steps)
+            self._ledger.count(self._db, judged, (call for _, call, _ in changes.calls), (row - 1, last_call), now_ms)
         for job in jobs:
             if job.rollup is not None:
                 persist.write(self._db, job.rollup)
+            if job.work is not None:
+                job.work(self._db)
         self._next_step = row  # never one that was used before, even if its transaction failed
         self._trim()
         return results
@@ -264,5 +275,7 @@ def _call_values(calls: list[tuple[str, CallRecord, float | None]], numbers: dic
             call.retries,
             call.first_chunk_ms,
             call.finish,
+            label_json(call.labels) if call.labels else None,
+            call.limit_used,
         )
     return values

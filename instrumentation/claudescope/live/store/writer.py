@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
+from ..objectives.ledger import Ledger
 from .jobs import Job, Stored
 from .retention import Retention
 from .runs import Costs
@@ -55,8 +56,9 @@ class Writer:
         notify: Callable[[Callable[[], None]], object],
         costs: Costs | None = None,
         retention: Retention | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        self._tables = Tables(db, costs)
+        self._tables = Tables(db, costs, ledger)
         self._retention = retention
         self._passed = time.monotonic()
         """When the latest piece was done."""

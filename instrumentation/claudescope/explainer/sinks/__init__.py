@@ -1,0 +1,1 @@
+"""Where an explained alert is written: Grafana, files, a webhook, Jira, GitHub."""

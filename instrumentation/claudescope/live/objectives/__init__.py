@@ -1,0 +1,1 @@
+"""Objectives on the server's own counts: ledger, burn rates, alerts."""

@@ -1,0 +1,86 @@
+"""The rules of an objective, evaluated on counters: when each tier is pending, fires and is resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import accumulate, compress, repeat
+from operator import add, gt, mul, sub
+from typing import Final
+
+from ..burn import Counts, fires
+from ..objective import Objective, Tier
+from ..tiers import FROM_COUNTERS
+from .alerts import Alert, alerts
+from .counter import Samples, rates
+
+__all__ = ["STEP", "Evaluation"]
+
+STEP: Final = 30
+"""Seconds between two evaluations of the generated rules."""
+_BASE: Final = 300
+_NEARLY: Final = 1 - 1e-9
+
+
+class Evaluation:
+    """What the generated rules see of one group's counters, one value an evaluation.
+
+    ``bad`` and ``good`` are the counters of bad and of good events; their rates are added up as ``sum`` does. All have
+    one length: that many evaluations are made, the first at the first sample.
+    """
+
+    def __init__(self, bad: Sequence[Samples], good: Sequence[Samples], step: int = STEP) -> None:
+        self.length = len((*bad, *good)[0])
+        self.step = step
+        self._bad = bad
+        self._good = good
+        self._counts: dict[int, tuple[list[float], list[float]]] = {}
+        self._sums: tuple[list[float], list[float]] | None = None
+
+    def counts(self, seconds: int) -> tuple[list[float], list[float]]:
+        """Bad and all events of the window that ends at each evaluation."""
+        if seconds not in self._counts:
+            self._counts[seconds] = self._read(seconds) if seconds <= FROM_COUNTERS.seconds else self._summed(seconds)
+        return self._counts[seconds]
+
+    def _read(self, seconds: int) -> tuple[list[float], list[float]]:
+        bad, good = (
+            reduce(lambda one, other: list(map(add, one, other)), (rates(each, seconds, self.step) for each in counters))
+            if counters
+            else [0.0] * self.length
+            for counters in (self._bad, self._good)
+        )
+        total = map(add, bad, good)
+        return list(map(mul, bad, repeat(float(seconds)))), list(map(mul, total, repeat(float(seconds))))
+
+    def _summed(self, seconds: int) -> tuple[list[float], list[float]]:
+        if self._sums is None:
+            bad, total = self.counts(_BASE)
+            self._sums = list(accumulate(bad, initial=0.0)), list(accumulate(total, initial=0.0))
+        width = seconds // self.step
+        share = self.step / _BASE
+        both = []
+        for sums in self._sums:
+            young = sums[1 : width + 1]
+            both.append(list(map(mul, young + list(map(sub, sums[width + 1 :], sums[1:])), repeat(share))))
+        return both[0], both[1]
+
+    def true(self, objective: Objective, tier: Tier) -> list[int]:
+        """The evaluations at which the tier's condition holds."""
+        # first, without divisions, what is at least nearly over the bound in both windows; then the condition itself
+        bound = tier.factor * objective.budget * _NEARLY
+        (short_bad, short_total), (long_bad, long_total) = self.counts(tier.short.seconds), self.counts(tier.long.seconds)
+        over = list(compress(range(self.length), map(gt, short_bad, map(mul, short_total, repeat(bound)))))
+        return [
+            at
+            for at in over
+            if long_bad[at] > bound * long_total[at]
+            and fires(
+                objective, tier, Counts(short_bad[at], short_total[at]), Counts(long_bad[at], long_total[at])
+            )
+        ]
+
+    def alerts(self, objective: Objective, tier: Tier) -> list[Alert]:
+        """The tier's alerts."""
+        wait, keep = (-(-seconds // self.step) for seconds in (tier.wait.seconds, objective.keep_firing.seconds))
+        return alerts(self.true(objective, tier), self.length, wait, keep)

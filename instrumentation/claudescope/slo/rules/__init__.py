@@ -1,0 +1,1 @@
+"""Objectives as rules for Prometheus: event rates, burn rates, alerts, and the tests that prove them."""

@@ -1,0 +1,86 @@
+"""The clause that keeps chance from waking anybody, as PromQL: how many bad events a window must hold.
+
+A window with ``n`` events and a budget ``b`` expects ``n * b`` bad ones while the target is just kept. Needed is the
+smallest count whose Poisson tail is below ``alpha`` (``signals.poisson.critical_count``): 2, and one more for each mean
+of ``critical_means`` that ``n * b`` has reached.
+
+Few of these comparisons matter. A tier also wants more than ``factor * n * b`` bad events. With ``t(k)`` the mean from
+which k are chance, k + 1 are needed from ``t(k)`` on; once ``k + 1 <= factor * t(k)``, the tier's own condition asks
+for more than the clause does, and since ``(k + 1) / t(k)`` falls with k it does so for every larger mean: the sum ends
+there. At ``alpha`` 1e-4 that is after 3 comparisons for a factor of 14.4, 7 for 6 and 17 for 3.
+
+A factor near 1 never comes to that. From the mean of ``MOST`` events on the count then is the quantile of Cornish and
+Fisher with a correction for continuity, which is the exact count or at most one beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Final
+
+from ...signals.poisson import critical_means
+from ..burn import ROUNDING
+from ..objective import Objective
+from .promql import number
+
+__all__ = ["MOST", "TOLERANCE", "binding_means", "needed_count", "needed_expression", "quantile_terms"]
+
+TOLERANCE: Final = ROUNDING
+"""Events that may be missing from what is needed: rates give counts that are not whole."""
+MOST: Final = 20
+"""Counts up to which the clause compares one by one."""
+
+
+@lru_cache(maxsize=256)
+def binding_means(alpha: float, factor: float) -> tuple[tuple[float, ...], bool]:
+    """The means to compare with, ascending, and whether the clause binds beyond the last of them."""
+    means = critical_means(alpha, MOST + 1)
+    for at, mean in enumerate(means):
+        if at + 3 <= factor * mean:  # means[at] is t(at + 2)
+            return tuple(means[:at]), False
+    return tuple(means), True
+
+
+def quantile_terms(alpha: float) -> tuple[float, float, float]:
+    """``z``, ``c`` and ``d`` of the count needed at a large mean m: ``ceil(m + z * sqrt(m) + c + d / sqrt(m))``.
+
+    Cornish and Fisher's expansion for a Poisson variable, whose cumulants all are m, and half an event for continuity.
+    """
+    z = NormalDist().inv_cdf(1 - alpha)
+    return z, (z * z - 1) / 6 + 0.5, (z - z**3) / 72
+
+
+def needed_expression(total: str, objective: Objective, factor: float) -> str:
+    """The bad events that a tier with ``factor`` needs, given the events of its long window as a series.
+
+    Empty where the objective asks for none.
+    """
+    if objective.alpha <= 0:
+        return f"0 * {total} + {objective.min_events}" if objective.min_events > 0 else ""
+    means, goes_on = binding_means(objective.alpha, factor)
+    lines = [f"{total} * 0 + 2", *(f"  + ({total} >=bool {number(mean / objective.budget)})" for mean in means)]
+    text = "\n".join(lines)
+    if goes_on:
+        z, c, d = quantile_terms(objective.alpha)
+        mean = f"({number(objective.budget)} * {total})"
+        from_here = number(means[-1] / objective.budget)
+        beyond = f"ceil({mean} + {number(z)} * sqrt{mean} + {number(c)} + {number(d)} / sqrt{mean})"
+        text = f"({beyond} and {total} >= {from_here})\nor\n({text})"
+    if objective.min_events > 2:
+        text = f"clamp_min(\n{text}\n, {objective.min_events})"
+    return text
+
+
+def needed_count(total: float, objective: Objective, factor: float) -> float:
+    """What ``needed_expression`` gives for ``total`` events: its meaning in Python."""
+    if objective.alpha <= 0:
+        return float(objective.min_events)
+    means, goes_on = binding_means(objective.alpha, factor)
+    mean = total * objective.budget
+    count = 2.0 + sum(total >= at / objective.budget for at in means)
+    if goes_on and total >= means[-1] / objective.budget:
+        z, c, d = quantile_terms(objective.alpha)
+        count = math.ceil(mean + z * math.sqrt(mean) + c + d / math.sqrt(mean))
+    return max(count, float(objective.min_events))

@@ -1,0 +1,1 @@
+"""Specifications: YAML files to objectives, with a line and a fix for everything that is wrong."""

@@ -1,0 +1,161 @@
+"""Documents against models: what does not fit, with the line, and the nearest of what would."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from .document import Document, Location, Mapping, Node, Scalar, Sequence
+from .report import Report, spelled
+
+__all__ = ["data_of", "fit", "model_of"]
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_COMMENT: Final = "x-"
+"""Top-level keys that begin so hold what other values are aliases of."""
+
+
+def data_of(node: Node, key: str = "") -> Any:
+    """Dictionaries, lists and scalars, without keys that have no value: those are as if they were not there.
+
+    Only a measure without a value is there: ``indicator: {errors:}`` counts all calls. ``key`` is the node's own.
+    """
+    if isinstance(node, Mapping):
+        return {
+            name: data_of(Mapping(entry.line) if empty else entry.value, name)
+            for name, entry in node.entries.items()
+            if not (empty := isinstance(entry.value, Scalar) and entry.value.empty) or key == "indicator"
+        }
+    if isinstance(node, Sequence):
+        return [data_of(item) for item in node.items]
+    return node
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """The model inside of ``X``, ``X | None``, ``list[X]`` or ``Annotated[X, ...]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := model_of(part))), None)
+
+
+def fit(model: type[_Model], document: Document, at: Location, report: Report, data: Any = None) -> _Model | None:
+    """The model with the data at a location; None where it does not fit, which the report then says."""
+    if data is None:
+        node = document.find(at)
+        data = {} if node is None else data_of(node)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        for found in error.errors(include_url=False, include_input=True):
+            _tell(model, document, at, found, report)  # type: ignore[arg-type]  # a TypedDict is a dict
+        return None
+
+
+def _tell(model: type[BaseModel], document: Document, at: Location, error: dict[str, Any], report: Report) -> None:
+    inner: Location = tuple(error["loc"])
+    if inner and inner[-1] == "[key]":
+        inner = inner[:-1]
+        report.error_at_key((*at, *inner), error["ctx"]["what"], error["ctx"]["fix"])
+        return
+    where = (*at, *inner)
+    kind = error["type"]
+    if isinstance(document.find(where[:-1]), Scalar):  # one value that stands for all keys, as of `for`
+        where = where[:-1]
+    if kind == "spec":
+        report.error(where, f"{spelled(where)} {error['ctx']['what']}.", error["ctx"]["fix"])
+    elif kind == "missing":
+        _missing(document, where, report, _within(model, inner[:-1]))
+    elif kind == "extra_forbidden":
+        _unknown(model, inner, where, report)
+    elif kind in ("model_type", "model_attributes_type", "dict_type"):
+        form = _within(model, inner)
+        keys = ", ".join(list(_keys(form))[:4]) if form else "name: value"
+        report.error(where, f"{spelled(where)} is {_kind(error['input'])} and not a mapping.", f"It has keys: {keys}.")
+    elif kind == "list_type":
+        report.error(
+            where, f"{spelled(where)} is {_kind(error['input'])} and not a list.", "Begin each item with `- `."
+        )
+    elif kind == "too_short":
+        report.error(where, f"{spelled(where)} is empty.", "Write at least one, or remove the key.")
+    else:  # pragma: no cover - no other kind is known
+        report.error(where, f"{spelled(where)}: {error['msg']}.", "See the reference of the fields.")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Scalar):
+        return f"{value.text!r}" if len(value.text) <= 40 else "text"
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+def _missing(document: Document, where: Location, report: Report, form: type[BaseModel] | None) -> None:
+    field = form and next((f for n, f in form.model_fields.items() if (f.alias or n) == where[-1]), None)
+    meaning = f" {field.description}" if field and field.description else ""
+    key = where[-1]
+    parent = document.find(where[:-1])
+    if isinstance(parent, Mapping) and key in parent.entries:
+        report.error_at_key(where, f"{spelled(where)} is empty.", f"Write a value.{meaning}")
+        return
+    report.error(where[:-1], f"{spelled(where)} is missing.", f"Add `{key}: ...`.{meaning}")
+
+
+def _within(model: type[BaseModel] | None, location: Location) -> type[BaseModel] | None:
+    for part in location:
+        if model is None or isinstance(part, int):
+            continue
+        field = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
+        model = model_of(field.annotation) if field else None
+    return model
+
+
+def _keys(form: type[BaseModel]) -> Iterator[str]:
+    return (field.alias or name for name, field in form.model_fields.items())
+
+
+def _elsewhere(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
+    """Where else in the model a key is known."""
+    for name, field in model.model_fields.items():
+        spelled_name = field.alias or name
+        inner = model_of(field.annotation)
+        here = f"{path}{spelled_name}"
+        if spelled_name == key:
+            yield here
+        if inner:
+            yield from _elsewhere(inner, key, f"{here}[]." if "list[" in str(field.annotation) else f"{here}.")
+
+
+def _unknown(model: type[BaseModel], inner: Location, where: Location, report: Report) -> None:
+    key = str(inner[-1])
+    form = _within(model, inner[:-1]) or model
+    keys = [k for k in _keys(form)]
+    if len(where) == 1 and key.startswith(_COMMENT):
+        return
+    what = f"{spelled(where)} is not known."
+    if refused := _REFUSED.get(key):
+        report.error_at_key(where, f"{spelled(where)}: {refused[0]}", refused[1])
+        return
+    snake = (
+        "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key).replace("-", "_").lstrip("_")
+    )
+    near = [snake] if snake in keys else difflib.get_close_matches(snake, keys, n=1, cutoff=0.6)
+    if near:
+        report.error_at_key(where, what, f"Did you mean `{near[0]}`?")
+        return
+    places = sorted(_elsewhere(model, key), key=len)[:1]
+    if places:
+        report.error_at_key(where, what, f"It belongs to `{places[0]}`.")
+        return
+    more = " A key that only holds anchors begins with `x-`." if len(where) == 1 else ""
+    report.error_at_key(where, what, f"Known here: {', '.join(keys)}.{more}")
+
+
+_REFUSED: Final = {
+    "plugin": (
+        "a plug-in of sloth is a program in Go, which nothing here runs.",
+        "Write its query: `events: {error_query: ..., total_query: ...}`, or `indicator`.",
+    ),
+    "slo_plugins": ("a plug-in of sloth is a program in Go, which nothing here runs.", "Remove it."),
+    "plugins": ("a plug-in of sloth is a program in Go, which nothing here runs.", "Remove it."),
+}
