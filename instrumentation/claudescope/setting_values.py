@@ -5,6 +5,7 @@ A parser raises ValueError with the words for what it takes.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -149,6 +150,21 @@ def path(value: object) -> Path | None:
         return Path(text).expanduser() if text else None
     except RuntimeError:
         raise ValueError("a path in a home folder that there is") from None
+
+
+def paths(value: object) -> tuple[Path, ...]:
+    """Paths with ``~`` expanded, from a list or separated by commas."""
+    return tuple(dict.fromkeys(found for item in _items(value) if (found := path(item)) is not None))
+
+
+def command(value: object) -> str:
+    """A command line without a shell's signs: words, in quotes where they hold blanks."""
+    line = str(value).strip()
+    try:
+        shlex.split(line)
+    except ValueError:
+        raise ValueError("a command whose quotes are closed, such as notify-send 'an SLO'") from None
+    return line
 
 
 def text(value: object) -> str:

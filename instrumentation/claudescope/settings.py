@@ -19,11 +19,13 @@ from .errors import UsageError
 from .setting_values import (
     boolean,
     choice,
+    command,
     duration,
     latencies,
     names,
     number,
     path,
+    paths,
     shares,
     size,
     text,
@@ -40,6 +42,8 @@ __all__ = ["SETTINGS", "Setting", "Settings", "find_config"]
 
 T = TypeVar("T")
 PREFIX: Final = "CLAUDESCOPE_"
+_OTHERS: Final = "CLAUDESCOPE_EXPLAINER_"
+"""Variables of a table of its own: ``explainer/options.py``."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Setting(Generic[T]):
 
 _NO_NAMES: Final[tuple[str, ...]] = ()
 _NO_BOUNDS: Final[tuple[float, ...]] = ()
+_NO_PATHS: Final[tuple[Path, ...]] = ()
 
 SETTINGS: Final[dict[str, Setting[Any]]] = {
     setting.key: setting
@@ -166,6 +171,28 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         Setting("jaeger", "url", "", url, "Address of a Jaeger that has the traces too; the page links to it."),
         Setting("prices", "path", None, path, "A file of the form of `claudescope/prices.json` that replaces it."),
         Setting("token", "text", "", text, "Bearer token of the embedded server; needed to listen beyond loopback."),
+        Setting(
+            "slo",
+            "paths",
+            _NO_PATHS,
+            paths,
+            "Files of objectives that the embedded server evaluates, separated by commas; a folder is its `*.yml`.",
+        ),
+        Setting(
+            "slo_webhook",
+            "url",
+            "",
+            url,
+            "Where the embedded server posts alerts of objectives, in the form of Alertmanager's webhook.",
+        ),
+        Setting("slo_webhook_token", "text", "", text, "Bearer token that goes with each of these posts."),
+        Setting(
+            "slo_command",
+            "command",
+            "",
+            command,
+            "Command that gets alerts of objectives as JSON on its standard input. No shell reads it.",
+        ),
     )
 }
 
@@ -226,6 +253,10 @@ class Settings:
     jaeger: str
     prices: Path | None
     token: str
+    slo: tuple[Path, ...]
+    slo_webhook: str
+    slo_webhook_token: str
+    slo_command: str
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self.__dict__.update({key: setting.default for key, setting in SETTINGS.items()})
@@ -262,6 +293,8 @@ class Settings:
                     continue  # tables belong to the rooms that read them, such as [rules] or [slo]
                 values[key] = cls._parse(key, value, f"{config}: {key}", lambda setting: setting.key)
         for variable, value in env.items():
+            if variable.startswith(_OTHERS):
+                continue
             if variable.startswith(PREFIX) and variable not in ("CLAUDESCOPE_CONFIG", "CLAUDESCOPE_RUN"):
                 key = variable[len(PREFIX) :].lower()
                 values[key] = cls._parse(key, value, variable, _variable)

@@ -14,7 +14,7 @@ from claudescope import semconv
 from claudescope.grafana import promql as forms
 from claudescope.grafana.cost import PRICE, price_rules
 from claudescope.grafana.series import label, names_of, our_labels, series
-from claudescope.grafana.thresholds import DROPS, LOW_CONFIDENCE, QUEUE_SHARE
+from claudescope.grafana.thresholds import DROPS, LOW_CONFIDENCE, QUEUE_SHARE, RATE_LIMIT_USED
 from claudescope.live.web.prometheus import family_name, label_name
 from claudescope.prices import Prices
 
@@ -25,6 +25,9 @@ def test_names_are_those_of_prometheus():
     assert series(semconv.STEP_DURATION) == "claudescope_step_duration_seconds"
     assert series(semconv.STEP_CONFIDENCE_METRIC) == "claudescope_step_confidence"
     assert series(semconv.STEPS) == "claudescope_steps_total"
+    assert series(semconv.CALLS) == "claudescope_calls_total"
+    assert series(semconv.RATELIMIT_USED) == "claudescope_ratelimit_used"
+    assert names_of(semconv.ACTIVE_CALLS) == ("claudescope_active_calls",)
     assert series(semconv.TOKEN_USAGE) == "gen_ai_client_token_usage"
     assert names_of(semconv.CHAIN_STEPS) == tuple(
         f"claudescope_chain_steps_{end}" for end in ("bucket", "sum", "count")
@@ -58,6 +61,7 @@ def test_labels_are_those_of_the_instrument():
         forms.quantile(0.95, "a", 'x="1"', by=("k",)),
         forms.mean("a", by=("k",), window="5m"),
         forms.within("a", 34, 'x="1"'),
+        forms.beyond("a", 0.8, 'x="1"', by=("k",)),
         forms.or_zero("sum(a)"),
         forms.or_zero_named("sum by (k) (a)", "k", "none"),
         forms.grown("a", "5m"),
@@ -72,6 +76,7 @@ def test_a_whole_bound_matches_both_spellings_of_it():
     assert 'le="0.7"' in forms.within("a", 0.7)
     assert LOW_CONFIDENCE.wrong in semconv.STEP_CONFIDENCE_METRIC.boundaries
     assert 34 in semconv.CHAIN_STEPS.boundaries
+    assert RATE_LIMIT_USED.watch in semconv.RATELIMIT_USED.boundaries
 
 
 def alerts():

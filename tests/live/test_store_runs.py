@@ -21,6 +21,7 @@ from claudescope.live.store.run_detail import find_run
 from claudescope.live.store.run_list import RUNNING_MS, SORTS, RunQuery, find_runs
 from claudescope.live.store.select import read_cursor
 from claudescope.live.store.traces import find_trace
+from claudescope.prices import Prices
 
 NOW = 1_700_000_000_000
 
@@ -29,11 +30,17 @@ class Table:
     """Ten dollars a million tokens of the model ``priced``."""
 
     def cost(
-        self, model: str | None, input_tokens: int, cache_read: int, cache_write: int, output_tokens: int
+        self,
+        model: str | None,
+        input_tokens: int,
+        cache_read: int,
+        cache_write: int,
+        output_tokens: int,
+        cache_write_1h: int = 0,
     ) -> float | None:
         if model != "priced":
             return None
-        return (input_tokens - cache_read - cache_write + output_tokens) / 100_000
+        return (input_tokens - cache_read - cache_write + output_tokens + 2 * cache_write_1h) / 100_000
 
 
 @pytest.fixture
@@ -77,6 +84,28 @@ def test_a_run_adds_up_what_its_calls_cost(store: Store) -> None:
         0.0165
     )  # + 150; asked for by no name, it is priced by the one that answered
     assert (run["unpriced_calls"], run["input_tokens"]) == (2, 1875)
+
+
+def test_tokens_that_the_cache_keeps_for_an_hour_cost_more(tmp_path: Path) -> None:
+    """By the price table that ships: of 1,000 written, 400 for an hour, 600 for five minutes, and none of them twice."""
+    used = {
+        semconv.CHAIN_ID: "r",
+        semconv.REQUEST_MODEL: "claude-sonnet-4-5",
+        semconv.USAGE_INPUT: 10_000,
+        semconv.USAGE_CACHE_READ: 6_000,
+        semconv.USAGE_CACHE_CREATION: 1_000,
+        semconv.USAGE_OUTPUT: 500,
+    }
+    costs = []
+    for number, more in enumerate(({}, {semconv.USAGE_CACHE_WRITE_1H: 400}, {semconv.USAGE_CACHE_WRITE_1H: 5_000})):
+        with open_store(tmp_path / str(number), Prices.load()) as store:
+            sender = Sender()
+            sender.span(call(**used, **more), end_ms=NOW)
+            store.write(sender)
+            (run,) = find_runs(store.reader, RunQuery())["items"]
+            costs.append(run["cost_usd"])
+    # 3,000 at 3 $ + 6,000 at .30 $ + 1,000 at 3.75 $ (an hour: 6 $) + 500 at 15 $ a million
+    assert costs == pytest.approx([0.02205, 0.02295, 0.0243])
 
 
 def test_a_run_without_a_known_cost_has_none(store: Store) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from live_kit import Client, Sender, Stream
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
-from opentelemetry.metrics import Meter
+from opentelemetry.metrics import Meter, Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -107,6 +107,8 @@ def test_our_own_meters_give_every_family_and_both_forms_parse(live: Client) -> 
     for metric in semconv.METRICS.values():
         if metric.kind == "histogram":
             app.meter.create_histogram(metric.name, metric.unit).record(0.5)
+        elif metric.kind == "updowncounter":
+            app.meter.create_observable_up_down_counter(metric.name, [lambda _: [Observation(3)]], metric.unit)
         elif metric is not semconv.DROPPED:
             app.meter.create_counter(metric.name, metric.unit).add(7)
     app.send(live)
@@ -123,6 +125,11 @@ def test_our_own_meters_give_every_family_and_both_forms_parse(live: Client) -> 
         "claudescope_step_duration_seconds",
         "claudescope_step_confidence",
         "claudescope_steps",
+        "claudescope_step_over",
+        "claudescope_step_below",
+        "claudescope_calls",
+        "claudescope_active_calls",
+        "claudescope_ratelimit_used",
         "claudescope_step_failures",
         "claudescope_step_outcomes",
         "claudescope_chain_steps",
@@ -136,6 +143,11 @@ def test_our_own_meters_give_every_family_and_both_forms_parse(live: Client) -> 
         "target",
         *OWN,
     }
+    active = families["claudescope_active_calls"]
+    assert (active.type, [(sample.name, sample.value) for sample in active.samples]) == (
+        "gauge",
+        [("claudescope_active_calls", 3)],
+    )
     classic = {family.name for family in parse_classic("\n".join(scrape(live, "")) + "\n")}
     assert "claudescope_steps" in classic
     assert "target_info" in classic

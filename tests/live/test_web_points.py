@@ -188,3 +188,18 @@ def test_senders_are_told_apart_by_their_whole_resource() -> None:
         {"service.name": "app", "service.instance.id": "j"},
         {"service.name": "unknown_service", "other": "x"},
     ]
+
+
+def test_what_a_process_is_doing_is_forgotten_soon_and_what_it_has_counted_is_not() -> None:
+    now = 0.0
+    points = Points(clock=lambda: now)
+    both = Metrics().count(5)
+    active = both._metrics.add(name=semconv.ACTIVE_CALLS.name, unit=semconv.ACTIVE_CALLS.unit)
+    active.sum.aggregation_temporality = CUMULATIVE
+    active.sum.data_points.add(as_int=2, time_unix_nano=1)
+    points.read(both.request)
+    assert only(points, semconv.ACTIVE_CALLS.name).point == Count(2.0, None)
+    now = 299.0
+    assert only(points, semconv.ACTIVE_CALLS.name).point == Count(2.0, None)
+    now = 300.0
+    assert points.families().keys() == {semconv.STEPS.name}

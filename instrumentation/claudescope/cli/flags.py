@@ -6,7 +6,7 @@ import argparse
 
 from ..settings import SETTINGS, Settings
 
-__all__ = ["add_server_flags", "add_setting", "add_store_flags", "load_settings"]
+__all__ = ["add_server_flags", "add_setting", "add_slo_flags", "add_store_flags", "load_settings"]
 
 
 def add_setting(parser: argparse.ArgumentParser, key: str, metavar: str) -> None:
@@ -35,6 +35,16 @@ def add_store_flags(parser: argparse.ArgumentParser) -> None:
     add_setting(parser, "max_size", "SIZE")
     add_setting(parser, "jaeger", "URL")
     add_setting(parser, "prices", "FILE")
+
+
+def add_slo_flags(parser: argparse.ArgumentParser) -> None:
+    """``--slo --slo-webhook --slo-command``: objectives that the server evaluates, and who hears of them."""
+    setting = SETTINGS["slo"]
+    parser.add_argument(
+        "--slo", metavar="FILE", action="append", help=f"{setting.sentence} May be repeated. [{setting.variable}]"
+    )
+    add_setting(parser, "slo_webhook", "URL")
+    add_setting(parser, "slo_command", "COMMAND")
 
 
 def load_settings(arguments: argparse.Namespace) -> Settings:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ..errors import UsageError
 from ..settings import Settings
-from .flags import add_server_flags, add_setting, load_settings
+from .flags import add_server_flags, add_setting, add_slo_flags, load_settings
 from .launch import armed_environment, check_python, interpreter_of, isolation_of
 from .locks import Users, one_at_a_time
 from .process import NOT_EXECUTABLE, NOT_FOUND, Ended, locate, run_process, wait_for_interrupt
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-server", action="store_true", help="Start no server; send to where one is expected.")
     parser.add_argument("--service", metavar="NAME", help="Name of the app in its spans. [OTEL_SERVICE_NAME]")
+    add_slo_flags(parser)
     for key in _PASSED_ON:
         add_setting(parser, key, "MODE")
     parser.add_argument("command", metavar="CMD", nargs=argparse.REMAINDER, help="The command and its arguments.")

@@ -27,7 +27,10 @@ __all__ = [
     "running_server",
 ]
 
-_PASSED_ON = ("token", "retain", "max_size", "jaeger", "prices")
+_PASSED_ON = (
+    *("token", "retain", "max_size", "jaeger", "prices"),
+    *("slo", "slo_webhook", "slo_webhook_token", "slo_command"),
+)
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
@@ -107,6 +110,11 @@ def _bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+def _written(value: object) -> str:
+    """A setting as a variable has it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value or "")
+
+
 class ServerProcess(Companion):
     """A ``claudescope up`` of our own; what it says on standard error is seen."""
 
@@ -118,7 +126,7 @@ class ServerProcess(Companion):
         if data is not None:
             flags.append(f"--data={data}")
         # Other users can read the flags of a process, but not its environment.
-        kept = {SETTINGS[key].variable: str(getattr(settings, key) or "") for key in _PASSED_ON}
+        kept = {SETTINGS[key].variable: _written(getattr(settings, key)) for key in _PASSED_ON}
         super().__init__("claudescope", flags, {**environment, **kept}, subprocess.PIPE)
 
     def wait_ready(self) -> str:

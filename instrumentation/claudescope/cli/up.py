@@ -13,7 +13,7 @@ import sys
 import threading
 
 from ..settings import Settings
-from .flags import add_server_flags, add_store_flags, load_settings
+from .flags import add_server_flags, add_slo_flags, add_store_flags, load_settings
 from .locks import Users
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags."""
     add_server_flags(parser)
     add_store_flags(parser)
+    add_slo_flags(parser)
     parser.add_argument(
         "--open", action=argparse.BooleanOptionalAction, default=False, help="Open the page in a browser. Default: no."
     )

@@ -18,11 +18,12 @@ from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
+from opentelemetry.metrics import Counter, Histogram, Meter
 
 from .. import semconv
 from ..semconv import Metric, index_label, valid_label
 from ..steps.model import Call, Chain, Step
+from .active_calls import ActiveCalls
 from .bounds import Bounds
 from .content import encodable
 from .ratelimit import limit_used
@@ -105,18 +106,16 @@ class Meters:
         self._error = _Capped(_ERRORS)
         self._labels = {key: (semconv.LABEL_PREFIX + key, _Capped(_LABEL_VALUES)) for key in list(labels)[:_LABEL_KEYS]}
         self._series: dict[tuple[str | None, ...], _Series] = {}
-        active = semconv.ACTIVE_CALLS
-        meter.create_observable_up_down_counter(active.name, [self._active], active.unit, active.brief)
+        self._active_calls = ActiveCalls.of(meter)
+        self._active_calls.count = in_flight
 
     def _bounds(self, meter: Meter, metric: Metric, bounds: Sequence[float]) -> Bounds | None:
         return Bounds(Tally(_counter(meter, metric), NO_EXEMPLAR, self._born), bounds) if bounds else None
 
-    def _active(self, _: CallbackOptions) -> list[Observation]:
-        return [] if self._in_flight is None else [Observation(self._in_flight())]
-
     def retire(self) -> None:
         """Others tell the calls in flight from now on: an instrument cannot be taken from its meter."""
-        self._in_flight = None
+        if self._active_calls.count is self._in_flight:
+            self._active_calls.count = None
 
     def record_step(self, step: Step, call: Call, context: Context, exemplar: bool) -> None:
         """Records a finished, assessed step. ``context`` holds the step's span, for the exemplar."""

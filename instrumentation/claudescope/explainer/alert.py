@@ -15,9 +15,7 @@ __all__ = ["OBJECTIVE", "Alert", "Delivery", "MalformedError", "moment", "parse"
 OBJECTIVE: Final = "claudescope_slo"
 """The label with the objective's id: service and name, joined by a hyphen."""
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}")
-_MOMENT: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
-)
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
 _MAX_LABELS: Final = 100
 _MAX_TEXT: Final = 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)

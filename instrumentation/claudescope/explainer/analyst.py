@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..semconv.prometheus import SERVICE_LABEL
 from ..slo.explain.cells import Cells
@@ -22,6 +22,8 @@ from .ticket import Links
 from .topology import topology
 
 __all__ = ["Analyst", "Report"]
+
+T = TypeVar("T")
 
 Report = dict[str, Any]
 """``objective``, ``window``, ``explanation`` (as JSON), ``text``, ``svg``, ``traces``, ``topology``, ``problem``."""
@@ -128,12 +130,13 @@ class Analyst:
             traces = tuple(self._finder(objective, where, end, window)({}))
         return [trace._asdict() for trace in traces]
 
-    def _remember(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+    def _remember(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._known:
             self._known[key] = make()
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
-        return self._known[key]
+        found: T = self._known[key]
+        return found
 
 
 def _span(kept: Kept) -> tuple[float, int]:

@@ -30,11 +30,11 @@ class Call(NamedTuple):
     called: str
     kind: str
     """``service``, ``model`` or ``tool``: what is called."""
-    count: float
+    times: float
 
     def json(self) -> dict[str, Any]:
         """As a ticket has it."""
-        return {"from": self.caller, "to": self.called, "kind": self.kind, "count": round(self.count, 1)}
+        return {"from": self.caller, "to": self.called, "kind": self.kind, "count": round(self.times, 1)}
 
 
 class Jaeger:

@@ -1,4 +1,4 @@
-"""The explainer's own table of settings: ``[explainer]`` of ``claudescope.toml``, variables ``CLAUDESCOPE_EXPLAINER_*``.
+"""The explainer's own table of settings: ``[explainer]`` of ``claudescope.toml``, or ``CLAUDESCOPE_EXPLAINER_*``.
 
 A secret can also come from a file, which the variable with ``_FILE`` at its end names. Values are never logged.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,9 @@ from ..errors import UsageError
 from ..setting_values import duration, number, path, text, url, whole
 from ..settings import PREFIX, Setting, find_config
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ImportError:  # Python 3.10
+else:
     import tomli as tomllib
 
 __all__ = ["OPTIONS", "Option", "Options"]
@@ -104,7 +105,7 @@ OPTIONS: Final[dict[str, Option[Any]]] = {
             "int",
             60,
             whole(1),
-            "Issues that Jira and GitHub get in an hour, each; further ones wait, and an alert that ends first has none.",
+            "Issues that Jira and GitHub get in an hour, each. Further ones wait; an alert that ends first has none.",
         ),
         Option("windows", "int", 8, whole(1, 24), "Windows before the alert's own that it is compared with."),
         Option(

@@ -24,11 +24,12 @@ img { max-width: 100%; background: #fff; }
 """
 
 
-def _document(title: str, body: str) -> str:
+def _document(title: str, body: str, top: str = "") -> str:
+    """``top`` is the way from the page to the explainer's address: it may be behind a proxy, under a path."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{escape(title)}</title><link rel="stylesheet" href="/style.css"></head><body>{body}</body></html>'
+        f'<title>{escape(title)}</title><link rel="stylesheet" href="{top}style.css"></head><body>{body}</body></html>'
     )
 
 
@@ -60,7 +61,7 @@ def listing(found: Sequence[Kept], labels: Mapping[str, str]) -> str:
     """The list; ``labels`` are those that were asked for."""
     rows = [
         (
-            _link(f"/explanations/{kept.alert.fingerprint}?starts={kept.alert.starts}", clock(kept.alert.starts)),
+            _link(f"explanations/{kept.alert.fingerprint}?starts={kept.alert.starts}", clock(kept.alert.starts)),
             escape(kept.alert.objective),
             escape(kept.alert.severity),
             escape(" ".join(f"{key}={kept.alert.labels.get(key, '')}" for key in ("burnrate_tier",))),
@@ -72,7 +73,7 @@ def listing(found: Sequence[Kept], labels: Mapping[str, str]) -> str:
     asked = ", ".join(f"{key}={value}" for key, value in labels.items())
     head = f"<h1>Alerts of objectives{f' with {escape(asked)}' if asked else ''}</h1>"
     if labels:
-        head += f"<p>{_link('/explanations', 'all of them')}</p>"
+        head += f"<p>{_link('explanations', 'all of them')}</p>"
     body = _table(("since", "objective", "severity", "tier", "state", "explanation"), rows)
     return _document("Alerts of objectives", head + (body if rows else "<p>There are none.</p>"))
 
@@ -80,18 +81,18 @@ def listing(found: Sequence[Kept], labels: Mapping[str, str]) -> str:
 def explanation(ticket: Ticket, states: Sequence[Mapping[str, Any]]) -> str:
     """One alert; ``states`` is what was done for it."""
     kept, alert = ticket.kept, ticket.kept.alert
-    here = f"/explanations/{alert.fingerprint}?{urlencode({'starts': alert.starts})}"
-    parts = [f"<p>{_link('/explanations', 'all alerts')}</p><h1>{escape(ticket.title)}</h1><p>{_state(kept)}</p>"]
+    here = f"{alert.fingerprint}?{urlencode({'starts': alert.starts})}"
+    parts = [f"<p>{_link('../explanations', 'all alerts')}</p><h1>{escape(ticket.title)}</h1><p>{_state(kept)}</p>"]
     if (kept.report or {}).get("svg"):
-        parts.append(f'<p><img src="{escape(here)}&amp;format=svg" alt="The slices that burn, as in the text below"></p>')
+        parts.append(
+            f'<p><img src="{escape(here)}&amp;format=svg" alt="The slices that burn, as in the text below"></p>'
+        )
     parts.append(f"<pre>{escape(ticket.text())}</pre>")
     links = [_link(link, name) for name, link in ticket.links_by_name().items() if name != "explanation"]
     for found in (kept.report or {}).get("traces", []):
         links.append(_link(found["url"], f"trace {found['id'][:8]}") if found["url"] else escape(found["id"]))
     links += [_link(f"{here}&format={form}", form) for form in ("json", "text")]
     parts.append(f"<p>{' · '.join(links)}</p>")
-    rows = [
-        tuple(escape(str(state[key])) for key in ("place", "phase", "state", "ref", "problem")) for state in states
-    ]
+    rows = [tuple(escape(str(state[key])) for key in ("place", "phase", "state", "ref", "problem")) for state in states]
     parts.append(f"<h2>What was done</h2>{_table(('place', 'what', 'state', 'made', 'problem'), rows)}")
-    return _document(ticket.title, "".join(parts))
+    return _document(ticket.title, "".join(parts), "../")

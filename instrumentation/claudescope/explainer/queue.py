@@ -282,7 +282,9 @@ class Queue:
     def revive(self, now: int) -> int:
         """Puts the dead letters back; how many."""
         with self._transaction() as db:
-            cursor = db.execute("UPDATE tasks SET state = 'waiting', since = ?, due = ? WHERE state = 'dead'", (now, now))
+            cursor = db.execute(
+                "UPDATE tasks SET state = 'waiting', since = ?, due = ? WHERE state = 'dead'", (now, now)
+            )
             count: int = cursor.rowcount
         self.wake()
         return count
@@ -413,7 +415,7 @@ def _begin(db: sqlite3.Connection, alert: Alert, now: int) -> None:
 def _end(db: sqlite3.Connection, alert: int, ends: int, now: int) -> None:
     db.execute("UPDATE alerts SET ends = ? WHERE id = ?", (ends, alert))
     for (place,) in db.execute(
-        "SELECT place FROM tasks WHERE alert = ? AND phase = 'open' AND place <> ?", (alert, EXPLAIN)
+        "SELECT place FROM tasks WHERE alert = ? AND phase = 'open' AND place <> ? ORDER BY id", (alert, EXPLAIN)
     ).fetchall():
         _add(db, alert, place, "close", now)
 

@@ -147,7 +147,9 @@ class Ticket:
         lines = [alert.annotations.get("summary", ""), alert.annotations.get("description", "")]
         if objective:
             target = f"{100 * objective['target']:.6g} %"
-            lines.append(f"Objective {objective['id']}: {target} over {objective['period']}. {objective['description']}")
+            lines.append(
+                f"Objective {objective['id']}: {target} over {objective['period']}. {objective['description']}"
+            )
         lines.append(f"Firing since {clock(alert.starts)}.")
         if alert.ends is not None:
             lines.append(f"Ended {clock(alert.ends)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from .. import semconv
@@ -17,7 +18,7 @@ _MOST: Final = 100
 _MODEL: Final = prometheus_label(semconv.REQUEST_MODEL)
 _TOOL: Final = prometheus_label(semconv.TOOL_NAME)
 _QUERIES: Final = {
-    "model": (_MODEL, f"{prometheus_series(semconv.CALLS)}{{{_MODEL}!=\"\"}}"),
+    "model": (_MODEL, f'{prometheus_series(semconv.CALLS)}{{{_MODEL}!=""}}'),
     "tool": (
         _TOOL,
         f'{prometheus_series(semconv.STEPS)}{{{prometheus_label(semconv.STEP_KIND)}="tool_run",{_TOOL}!=""}}',
@@ -46,10 +47,8 @@ def topology(
             if labels.get(SERVICE_LABEL) and labels.get(label) and value > 0
         ]
     if jaeger is not None:
-        try:
+        with suppress(AwayError, RefusedError):
             calls += jaeger.calls(int(at * 1000), window * 1000)
-        except (AwayError, RefusedError):
-            pass
     near = _near(calls, {name for name in around if name})
     services = {call.caller for call in near} | {call.called for call in near if call.kind == "service"}
     return {"services": sorted(services), "calls": [call.json() for call in near]}
@@ -63,4 +62,4 @@ def _near(calls: list[Call], around: set[str]) -> list[Call]:
         if call.caller in around or call.called in around:
             reached |= {call.caller, call.called}
     kept = [call for call in calls if not around or call.caller in reached or call.called in reached]
-    return sorted(kept, key=lambda call: (-call.count, call))[:_MOST]
+    return sorted(kept, key=lambda call: (-call.times, call))[:_MOST]

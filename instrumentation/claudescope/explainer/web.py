@@ -72,7 +72,7 @@ class Site:
         self.ignored = 0
         """Alerts of no objective, since the start."""
 
-    # ----------------------------------------------------------------------------------------------------- who may ask
+    # ------------------------------------------------------------------------------------------------------ who may ask
 
     def knows(self, request: Request, *, by_password: bool) -> bool:
         """Whether the request shows the token: as a bearer token, or in a browser as a password, with any name."""
@@ -87,7 +87,7 @@ class Site:
             return False
         return hmac.compare_digest(shown, self._token)
 
-    # ------------------------------------------------------------------------------------------------------- the webhook
+    # ------------------------------------------------------------------------------------------------------ the webhook
 
     async def take(self, request: Request) -> Response:
         """``POST /alerts``: answers when everything is on disk."""
@@ -138,9 +138,7 @@ class Site:
         try:
             delivery = await asyncio.to_thread(parse, body)
         except MalformedError as error:
-            return _error(
-                400, "malformed", f"This is no webhook of Alertmanager: {error}.", "Send one of version 4."
-            )
+            return _error(400, "malformed", f"This is no webhook of Alertmanager: {error}.", "Send one of version 4.")
         ours = [alert for alert in delivery.alerts if alert.objective]
         ignored = len(delivery.alerts) - len(ours)
         try:
@@ -157,7 +155,7 @@ class Site:
             logger.warning("Alertmanager left %d alerts out of a webhook (max_alerts)", delivery.truncated)
         return _json({**accepted._asdict(), "ignored": ignored, "malformed": delivery.malformed})
 
-    # --------------------------------------------------------------------------------------------------------- the pages
+    # -------------------------------------------------------------------------------------------------------- the pages
 
     async def health(self, request: Request) -> Response:
         """``GET /healthz``: 200 while alerts are taken; with the token, also what does not work."""

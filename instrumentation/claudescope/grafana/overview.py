@@ -11,7 +11,7 @@ from . import cost
 from .board import AnyPanel, board
 from .panels import figure, graph, step_heatmap, verdict_colours
 from .promql import RANGE, RATE, increase, or_zero, or_zero_named, per_second, select, total
-from .reasoning import CALLS, call_error_share, invalid_share, latency, low_share, steps_with, unknown_share
+from .reasoning import CALLS, FAILED, call_error_share, invalid_share, latency, low_share, steps_with, unknown_share
 from .series import SERVICE, label
 from .tables import Column, dashboard_link, figures_table, jaeger_link
 from .targets import legend, over_time
@@ -23,7 +23,7 @@ __all__ = ["UID", "dashboard"]
 UID: Final = "claudescope-overview"
 _ALERTS: Final = f'count by (alertname, {SERVICE}) (ALERTS{{alertstate="firing"}})'
 _ERROR: Final = label(semconv.ERROR_TYPE)
-_FAILED: Final = select(f"{CALLS}_count", *of_calls(), f'{_ERROR}!=""')
+_FAILED: Final = select(CALLS, *of_calls(), FAILED)
 _LOW: Final = f"{LOW_CONFIDENCE.wrong:g}"
 
 

@@ -11,6 +11,7 @@ from typing import Final
 __all__ = [
     "RANGE",
     "RATE",
+    "beyond",
     "grown",
     "increase",
     "mean",
@@ -94,3 +95,10 @@ def within(histogram: str, bound: float, *matchers: str, by: tuple[str, ...] = (
     le = f'le=~"{bound:g}([.]0)?"' if bound == int(bound) else f'le="{bound:g}"'
     below = total(per_second(select(f"{histogram}_bucket", le, *matchers), window), *by)
     return share(below, total(per_second(select(f"{histogram}_count", *matchers), window), *by))
+
+
+def beyond(histogram: str, bound: float, *matchers: str, by: tuple[str, ...] = (), window: str = RATE) -> str:
+    """Share of what a histogram recorded above ``bound``, which is one of its boundaries and no whole number."""
+    within_it = total(per_second(select(f"{histogram}_bucket", f'le="{bound:g}"', *matchers), window), *by)
+    every = total(per_second(select(f"{histogram}_count", *matchers), window), *by)
+    return share(f"{every} - {within_it}", every)

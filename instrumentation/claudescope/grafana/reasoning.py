@@ -14,6 +14,7 @@ __all__ = [
     "CALLS",
     "CONFIDENCE",
     "DURATION",
+    "FAILED",
     "MEASURED",
     "STEPS",
     "VALID",
@@ -29,11 +30,12 @@ __all__ = [
 STEPS: Final = series(semconv.STEPS)
 DURATION: Final = series(semconv.STEP_DURATION)
 CONFIDENCE: Final = series(semconv.STEP_CONFIDENCE_METRIC)
-CALLS: Final = series(semconv.OPERATION_DURATION)
+CALLS: Final = series(semconv.CALLS)
 VALID: Final = label(semconv.STEP_VALID)
 MEASURED: Final = f'{label(semconv.STEP_LATENCY_SOURCE)}!="consumer"'
 """Leaves out durations that are mostly the app's own time between its reads of a stream."""
-_ERROR: Final = label(semconv.ERROR_TYPE)
+FAILED: Final = f'{label(semconv.ERROR_TYPE)}!~"|cancelled"'
+"""Matches calls that failed; those that the app itself has cancelled did not."""
 
 
 def steps_with(verdict: str = "", *matchers: str) -> str:
@@ -78,8 +80,5 @@ def latency(level: float, *matchers: str, by: tuple[str, ...] = (), window: str 
 
 def call_error_share(by: tuple[str, ...] = (), window: str = RATE) -> str:
     """Share of calls of the API that failed."""
-    failed, every = (
-        total(per_second(select(f"{CALLS}_count", *of_calls(), matcher), window), *by)
-        for matcher in (f'{_ERROR}!=""', "")
-    )
+    failed, every = (total(per_second(select(CALLS, *of_calls(), matcher), window), *by) for matcher in (FAILED, ""))
     return share(failed, every)

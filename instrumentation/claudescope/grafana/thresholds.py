@@ -13,6 +13,7 @@ __all__ = [
     "LOW_CONFIDENCE",
     "LOW_SHARE",
     "QUEUE_SHARE",
+    "RATE_LIMIT_USED",
     "SLOW_STEP",
     "TOOL_ERRORS",
     "Limits",
@@ -37,6 +38,8 @@ SLOW_STEP: Final = Limits(0.8, 5.0)
 """Seconds of a step."""
 CALL_ERRORS: Final = Limits(0.01, 0.05)
 """Share of calls that failed."""
+RATE_LIMIT_USED: Final = Limits(0.8, 0.95)
+"""Share of the API's rate limit that is used."""
 TOOL_ERRORS: Final = Limits(0.05, 0.2)
 """Share of tool runs that failed."""
 QUEUE_SHARE: Final = Limits(0.2, 0.5)

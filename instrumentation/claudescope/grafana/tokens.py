@@ -11,12 +11,12 @@ from ..prices import Prices
 from .board import AnyPanel, board
 from .cost import PRICE, PRICE_DATE, RESPONSE_MODEL, TOKEN_CLASS, TOKENS, cost, long_prompts, unpriced
 from .panels import bars, figure, graph
-from .promql import RANGE, RATE, increase, or_zero, per_second, quantile, select, share, total
-from .series import LABEL_PREFIX, SERVICE, series
+from .promql import RANGE, RATE, beyond, increase, mean, or_zero, per_second, quantile, select, share, total
+from .series import LABEL_PREFIX, SERVICE, label, series
 from .tables import Column, figures_table
 from .targets import legend, now, over_time
-from .thresholds import Limits
-from .variables import LABEL, business_label, model, of_calls, service
+from .thresholds import RATE_LIMIT_USED, Limits
+from .variables import BY_SERVICE, LABEL, MODEL, business_label, model, of_calls, service
 
 __all__ = ["UID", "dashboard"]
 
@@ -26,6 +26,8 @@ _USED: Final = select(TOKENS, *_MATCH)
 _INPUT: Final = select(TOKENS, *_MATCH, f'{TOKEN_CLASS}!="output"')
 _READ: Final = select(TOKENS, *_MATCH, f'{TOKEN_CLASS}="cache_read"')
 _LABEL: Final = f"{LABEL_PREFIX}${{label}}"
+_LIMIT: Final = series(semconv.RATELIMIT_USED)
+_LIMIT_KIND: Final = label(semconv.RATELIMIT_KIND)
 _NONE: Final = "No tokens in this time"
 
 
@@ -36,7 +38,12 @@ def dashboard(prices: Prices) -> Dashboard:
         "Tokens, cache and cost",
         f"What calls use and what that costs at list prices. {_limits(prices)}",
         [service(), model(), *business_label()],
-        [("Cost", _cost(prices)), ("Tokens and cache", _tokens()), ("Response times", _times())],
+        [
+            ("Cost", _cost(prices)),
+            ("Tokens and cache", _tokens()),
+            ("Rate limits", _rate_limits()),
+            ("Response times", _times()),
+        ],
     )
 
 
@@ -191,6 +198,44 @@ def _tokens() -> list[AnyPanel]:
             decimals=1,
             top=1,
             none=_NONE,
+        ),
+    ]
+
+
+def _rate_limits() -> list[AnyPanel]:
+    told = (
+        "Of the API's limits (requests, tokens, input and output tokens) the one of which most is used, from each"
+        " response's headers."
+    )
+    none = "No response told a rate limit"
+    return [
+        graph(
+            "Rate limit used, by model and limit",
+            f"Mean share of the rate limit that is used. {told}",
+            [over_time(mean(_LIMIT, *of_calls(), by=(MODEL, _LIMIT_KIND)), legend(MODEL, _LIMIT_KIND))],
+            "percentunit",
+            bounds=RATE_LIMIT_USED,
+            decimals=1,
+            width=8,
+            none=none,
+        ),
+        graph(
+            "Calls near a rate limit, by model",
+            f"Share of calls after which more than {RATE_LIMIT_USED.watch:.0%} of a limit was used. {told}",
+            [over_time(beyond(_LIMIT, RATE_LIMIT_USED.watch, *of_calls(), by=(MODEL,)), legend(MODEL))],
+            "percentunit",
+            decimals=1,
+            width=8,
+            none=none,
+        ),
+        graph(
+            "Calls in flight, by service",
+            "Calls whose response has not ended, as each process tells it when it sends its metrics: what was between"
+            " is not seen.",
+            [over_time(total(select(series(semconv.ACTIVE_CALLS), BY_SERVICE), SERVICE), legend(SERVICE))],
+            "none",
+            width=8,
+            none="No app tells it",
         ),
     ]
 

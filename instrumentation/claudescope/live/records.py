@@ -17,6 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from .. import semconv
+from .typed_values import MAX_TEXT, boolean, milliseconds, share, string, tokens, whole
 
 __all__ = [
     "Batch",
@@ -35,15 +36,12 @@ __all__ = [
     "service_of",
 ]
 
-_MAX_TEXT: Final = 256
-"""Characters of an id, a name or a label: what a query of the API takes, too."""
 _MAX_LABELS: Final = 64
 _MAX_ATTRIBUTES: Final = 1024
 """How many attributes of a span are looked at; all are stored."""
 _MAX_REASON_TEXT: Final = 8192
 _MAX_STEP_TEXT: Final = 32_768
 """Characters of a captured text that can be searched; all of it is stored with the span."""
-_MAX_INDEX: Final = 2**31 - 1
 _MAX_REASONS: Final = 64
 _SLICE: Final = 1000
 _CALLS: Final = frozenset({"chat", "text_completion", "generate_content", "embeddings", "invoke_workflow"})
@@ -149,6 +147,8 @@ class CallRecord(NamedTuple):
     final: bool
     limit_used: float | None = None
     """The highest share of one of the API's rate limits that was used after it, where the response said so."""
+    cache_write_1h_tokens: int = 0
+    """Those of ``cache_write_tokens`` that are kept for an hour."""
 
 
 class StoredSpan(NamedTuple):
@@ -208,47 +208,14 @@ def parse_reasons(text: str | None) -> list[Reason]:
     return reasons
 
 
-def _string(value: AnyValue | None) -> str | None:
-    return (value.string_value[:_MAX_TEXT] or None) if value is not None else None
-
-
-def _bool(value: AnyValue | None) -> bool | None:
-    return value.bool_value if value is not None and value.HasField("bool_value") else None
-
-
-def _tokens(value: AnyValue | None) -> int:
-    return min(max(0, value.int_value), 2**40) if value is not None else 0
-
-
-def _whole(value: AnyValue | None) -> int | None:
-    if value is None or not value.HasField("int_value") or not 0 <= value.int_value <= _MAX_INDEX:
-        return None
-    return value.int_value
-
-
-def _share(value: AnyValue | None) -> float | None:
-    if value is None:
-        return None
-    number = value.double_value if value.HasField("double_value") else None
-    if number is None and value.HasField("int_value"):
-        number = float(value.int_value)
-    return number if number is not None and 0 <= number <= 1 else None
-
-
 def _parent(span: Span) -> bytes:
     return span.parent_span_id if len(span.parent_span_id) == 8 else b""
-
-
-def _milliseconds(value: AnyValue | None) -> int | None:
-    kind = value.WhichOneof("value") if value is not None else None
-    seconds = getattr(value, kind) if kind in ("double_value", "int_value") else -1
-    return round(seconds * 1000) if 0 <= seconds <= 1e6 else None
 
 
 def _labels(attributes: dict[str, AnyValue]) -> dict[str, str]:
     prefix = semconv.LABEL_PREFIX
     labels = {
-        key[len(prefix) :][:_MAX_TEXT]: value.string_value[:_MAX_TEXT]
+        key[len(prefix) :][:MAX_TEXT]: value.string_value[:MAX_TEXT]
         for key, value in attributes.items()
         if key.startswith(prefix) and value.HasField("string_value")
     }
@@ -258,27 +225,27 @@ def _labels(attributes: dict[str, AnyValue]) -> dict[str, str]:
 def _step(span: Span, attributes: dict[str, AnyValue], index: int, trace_id: str, service: str) -> StepRecord:
     get = attributes.get
     end = span.end_time_unix_nano
-    confidence = _share(get(semconv.STEP_CONFIDENCE))
+    confidence = share(get(semconv.STEP_CONFIDENCE))
     given = get(semconv.STEP_VALIDITY_REASON)
     reason = given.string_value if given is not None else ""
     return {
         "trace_id": trace_id,
         "span_id": span.span_id.hex(),
         "call_span_id": _parent(span).hex() or None,
-        "run_id": _string(get(semconv.CHAIN_ID)) or trace_id,
+        "run_id": string(get(semconv.CHAIN_ID)) or trace_id,
         "step_index": index,
-        "kind": _string(get(semconv.STEP_KIND)) or "unknown",
-        "name": _string(get(semconv.STEP_NAME)),
+        "kind": string(get(semconv.STEP_KIND)) or "unknown",
+        "name": string(get(semconv.STEP_NAME)),
         "service": service,
-        "model": _string(get(semconv.REQUEST_MODEL)),
-        "tool": _string(get(semconv.TOOL_NAME)),
+        "model": string(get(semconv.REQUEST_MODEL)),
+        "tool": string(get(semconv.TOOL_NAME)),
         "ts_ms": end // 1_000_000,
         "latency_us": max(0, end - span.start_time_unix_nano) // 1000,
-        "latency_source": _string(get(semconv.STEP_LATENCY_SOURCE)),
+        "latency_source": string(get(semconv.STEP_LATENCY_SOURCE)),
         "confidence": confidence,
-        "confidence_method": _string(get(semconv.STEP_CONFIDENCE_METHOD)) if confidence is not None else None,
-        "calibrated": _bool(get(semconv.STEP_CONFIDENCE_CALIBRATED)) if confidence is not None else None,
-        "is_valid": _bool(get(semconv.STEP_VALID)),
+        "confidence_method": string(get(semconv.STEP_CONFIDENCE_METHOD)) if confidence is not None else None,
+        "calibrated": boolean(get(semconv.STEP_CONFIDENCE_CALIBRATED)) if confidence is not None else None,
+        "is_valid": boolean(get(semconv.STEP_VALID)),
         "reasons": parse_reasons(reason) if reason else [],
         "labels": _labels(attributes),
     }
@@ -292,37 +259,38 @@ def _call(span: Span, attributes: dict[str, AnyValue], operation: str, trace_id:
     get = attributes.get
     finish = get(semconv.FINISH_REASONS)
     reasons = [value.string_value for value in finish.array_value.values[:_MAX_REASONS]] if finish is not None else []
-    if not reasons and (stop := _string(get(semconv.STOP_REASON))):
+    if not reasons and (stop := string(get(semconv.STOP_REASON))):
         reasons = [stop]
-    end = _string(get(semconv.STREAM_END))
+    end = string(get(semconv.STREAM_END))
     cut = end if end != "completed" else None
     failed = span.status.code == Status.STATUS_CODE_ERROR or semconv.ERROR_TYPE in attributes
     root = operation == "invoke_workflow"
     return CallRecord(
         span.span_id,
         _parent(span),
-        _string(get(semconv.CHAIN_ID)),
+        string(get(semconv.CHAIN_ID)),
         trace_id,
         service,
         root,
-        (_string(get(semconv.CHAIN_NAME)) or _string(get(semconv.WORKFLOW_NAME))) if root else None,
-        _string(get(semconv.REQUEST_MODEL)),
-        _string(get(semconv.RESPONSE_MODEL)),
+        (string(get(semconv.CHAIN_NAME)) or string(get(semconv.WORKFLOW_NAME))) if root else None,
+        string(get(semconv.REQUEST_MODEL)),
+        string(get(semconv.RESPONSE_MODEL)),
         span.start_time_unix_nano // 1_000_000,
         span.end_time_unix_nano // 1_000_000,
-        _tokens(get(semconv.USAGE_INPUT)),
-        _tokens(get(semconv.USAGE_CACHE_READ)),
-        _tokens(get(semconv.USAGE_CACHE_CREATION) or get(semconv.USAGE_CACHE_WRITE)),
-        _tokens(get(semconv.USAGE_OUTPUT)),
-        _string(get(semconv.ERROR_TYPE)),
-        _whole(get(semconv.HTTP_STATUS)),
-        _whole(get(semconv.RETRY_COUNT)) or 0,
-        _milliseconds(get(semconv.TIME_TO_FIRST_CHUNK)),
-        cut or ",".join(reasons)[:_MAX_TEXT] or None,
+        tokens(get(semconv.USAGE_INPUT)),
+        tokens(get(semconv.USAGE_CACHE_READ)),
+        tokens(get(semconv.USAGE_CACHE_CREATION) or get(semconv.USAGE_CACHE_WRITE)),
+        tokens(get(semconv.USAGE_OUTPUT)),
+        string(get(semconv.ERROR_TYPE)),
+        whole(get(semconv.HTTP_STATUS)),
+        whole(get(semconv.RETRY_COUNT)) or 0,
+        milliseconds(get(semconv.TIME_TO_FIRST_CHUNK)),
+        cut or ",".join(reasons)[:MAX_TEXT] or None,
         _labels(attributes),
         failed,
         root or failed or bool(cut) or bool(reasons and not _GOES_ON.intersection(reasons)),
         _limit_used(attributes),
+        tokens(get(semconv.USAGE_CACHE_WRITE_1H)),
     )
 
 
@@ -335,7 +303,7 @@ _LIMITS: Final = [
 def _limit_used(attributes: dict[str, AnyValue]) -> float | None:
     used = None
     for limit_name, remaining_name in _LIMITS:
-        limit, remaining = _whole(attributes.get(limit_name)), _whole(attributes.get(remaining_name))
+        limit, remaining = whole(attributes.get(limit_name)), whole(attributes.get(remaining_name))
         if limit and remaining is not None:
             share = max(0.0, (limit - remaining) / limit)
             used = share if used is None else max(used, share)
@@ -346,7 +314,7 @@ def service_of(attributes: Any) -> str:
     """``service.name`` of a resource's attributes, else ``unknown_service``."""
     for attribute in attributes[:_MAX_ATTRIBUTES]:
         if attribute.key == semconv.SERVICE_NAME:
-            return attribute.value.string_value[:_MAX_TEXT] or "unknown_service"
+            return attribute.value.string_value[:MAX_TEXT] or "unknown_service"
     return "unknown_service"
 
 
@@ -380,7 +348,7 @@ def read_spans(request: ExportTraceServiceRequest, batch: Batch) -> Iterator[int
                     listed = listed[:_MAX_ATTRIBUTES]
                 attributes = {attribute.key: attribute.value for attribute in listed}
                 step = call = text = None
-                index = _whole(attributes.get(semconv.STEP_INDEX))
+                index = whole(attributes.get(semconv.STEP_INDEX))
                 if index is not None:
                     step = _step(span, attributes, index, trace, service)
                     steps.append(step)

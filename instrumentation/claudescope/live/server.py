@@ -22,6 +22,7 @@ import uvicorn
 from ..errors import UsageError
 from ..prices import Prices
 from ..settings import Settings
+from .objectives.service import Service
 from .receiver.counters import Counters
 from .receiver.grpc import GrpcPort
 from .receiver.ingest import Ingest
@@ -123,8 +124,11 @@ class LiveServer:
             self._folder.sign(self.url)
             self._prices = Prices.load(settings.prices)
             upgrade(self._folder.path, self._prices)
+            self._slos = Service(settings) if settings.slo else None
             self._db = connect(self._folder.path)
             undo.callback(self._db.close)
+            if self._slos is not None:
+                self._slos.load(self._db)
             self._found = _first_look(self._db, self._folder)
             undo.pop_all()
         self._uvicorn: _Uvicorn | None = None
@@ -150,7 +154,9 @@ class LiveServer:
         loop = asyncio.get_running_loop()
         settings = self._settings
         retention = Retention(self._db, int(settings.retain * 1000), settings.max_size)
-        writer = Writer(self._db, loop.call_soon_threadsafe, self._prices, retention)
+        slos = self._slos
+        ledger = slos.ledger if slos is not None else None
+        writer = Writer(self._db, loop.call_soon_threadsafe, self._prices, retention, ledger)
         reader = Reader(self._folder.path)
         hub = Hub(uuid.uuid4().hex[:12])
         counters = Counters(self._found.counters)
@@ -163,6 +169,11 @@ class LiveServer:
             except Exception:  # it is written all the same, and must not be written again
                 logger.exception("some steps are not in /metrics")
 
+        async def work(what: Callable[[sqlite3.Connection], None]) -> None:
+            await asyncio.wrap_future(writer.submit(Job(work=what)))
+
+        if slos is not None:
+            slos.connect(work, reader.ask, self.url)
         rollups = Rollups(self._found.rollups, self._found.series, write, reader.ask, self._found.last_step)
         ingest = Ingest(writer, hub, rollups, counters)
         try:
@@ -181,6 +192,7 @@ class LiveServer:
             hub=hub,
             ingest=ingest,
             counters=counters,
+            slos=slos,
         )
         app = make_app(ingest, api, settings.host, settings.token)
         logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
@@ -207,6 +219,9 @@ class LiveServer:
             asyncio.create_task(rollups.run()),
             asyncio.create_task(Ticker(hub, ingest, rollups, counters, reader, writer).run()),
         ]
+        if slos is not None:
+            tasks.append(asyncio.create_task(slos.run()))
+            _on_hangup(loop, slos.specs.ask)
         try:
             if grpc_port is not None:
                 await grpc_port.start()
@@ -220,6 +235,8 @@ class LiveServer:
             if grpc_port is not None:
                 await grpc_port.stop()
             await rollups.flush()
+            if slos is not None:
+                await slos.close()
             await asyncio.to_thread(reader.close)
             await asyncio.to_thread(writer.close)
             self._listener.close()
@@ -246,6 +263,12 @@ def _first_look(db: sqlite3.Connection, folder: DataFolder) -> _Found:
         raise UsageError(
             f"The store in {folder.path} is damaged: {error}.", "Move its files away, or choose another with --data."
         ) from None
+
+
+def _on_hangup(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Calls on SIGHUP, on the main thread of a system that has it."""
+    if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, call)
 
 
 def _is_no_refusal(record: logging.LogRecord) -> bool:

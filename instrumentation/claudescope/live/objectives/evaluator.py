@@ -8,12 +8,13 @@ import sqlite3
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple
 
 from ...slo.burn import fires
 from ...slo.objective import Objective, Tier
 from ..rollups.tiers import BUCKET_MS
 from .alerts import ABSENT, CANARY, Alert, absent_alert, canary_alert, tier_alert
+from .ask import Ask
 from .book import Book, Entry, Key, Submit
 from .canary import verdict
 from .judge import Judge
@@ -26,7 +27,6 @@ __all__ = ["INTERVAL_MS", "Evaluator"]
 
 logger = logging.getLogger("claudescope.slo")
 
-T = TypeVar("T")
 Judges = list[tuple[Objective, Judge]]
 
 INTERVAL_MS: Final = BUCKET_MS
@@ -36,13 +36,6 @@ _SETTLE_S: Final = 0.3
 _RETRY_S: Final = 1.0
 _EXPIRE_MS: Final = 600_000
 _CANARY_WAIT_MS: Final = 120_000
-
-
-class Ask(Protocol):
-    """Asks the store on a thread that reads."""
-
-    async def __call__(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """What ``question`` returns."""
 
 
 class _Latest(NamedTuple):
@@ -157,9 +150,13 @@ class Evaluator:
             self._latest[objective.id] = _Latest(reading, record(objective, reading, self._book))
         self.evaluated_ms = now_ms
         try:
-            await self._book.save(self._submit)
+            await self.save()
         except Exception as error:  # noqa: BLE001 - a full disk: they are kept in memory
             logger.debug("the alarms are not saved: %s", error)
+
+    async def save(self) -> None:
+        """Writes what changed of the alarms."""
+        await self._book.save(self._submit)
 
     def _judge(self, objective: Objective, reading: Reading) -> None:
         seen = set()
@@ -169,16 +166,9 @@ class Evaluator:
                 notice = objective.page if tier.severity == "page" else objective.ticket
                 holds = not notice.disabled and fires(objective, tier, short, long)
 
-                def say(
-                    group: GroupReading = group, tier: Any = tier, short: Counts = short, long: Counts = long
-                ) -> Alert:
-                    values = {
-                        "short": burn_rate(short, objective.budget) or 0.0,
-                        "long": burn_rate(long, objective.budget) or 0.0,
-                        "bad": long.bad,
-                        "total": long.total,
-                    }
-                    return tier_alert(objective, tier, group.labels, values, self._url)
+                def say(group: GroupReading = group, tier: Tier = tier) -> Alert:
+                    short, long = group.windows[str(tier.short)], group.windows[str(tier.long)]
+                    return tier_alert(objective, tier, group.labels, short, long, self._url)
 
                 waits = tier.wait.seconds * 1000, objective.keep_firing.seconds * 1000
                 seen.add(self._step(objective, tier.name, group.labels, holds, reading.now_ms, waits, say))

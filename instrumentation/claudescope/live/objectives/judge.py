@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import orjson
 
 from ... import semconv
+from ...semconv.prometheus import prometheus_label
 from ...slo.objective import Indicator, Objective, Selection
 from ..records import CallRecord, Dims, StepFigures
 
-__all__ = ["CALL_MEASURES", "DIMENSIONS", "Judge", "UncountableError", "prometheus_name"]
+__all__ = ["CALL_MEASURES", "DIMENSIONS", "INDEX", "LABEL_PREFIX", "Judge", "UncountableError"]
 
 CALL_MEASURES: Final = frozenset({"errors", "time_to_first_chunk", "saturation"})
-_NOT_WORD: Final = re.compile(r"[^a-zA-Z0-9_]")
 _CANCELLED: Final = "cancelled"
 """The app's own doing, and no failure."""
-_LABEL_PREFIX: Final = _NOT_WORD.sub("_", semconv.LABEL_PREFIX)
-
-
-def prometheus_name(attribute: str) -> str:
-    """An attribute's name as Prometheus spells it."""
-    return _NOT_WORD.sub("_", attribute)
+LABEL_PREFIX: Final = prometheus_label(semconv.LABEL_PREFIX)
 
 
 DIMENSIONS: Final = {
-    prometheus_name(semconv.SERVICE_NAME): "service",
-    prometheus_name(semconv.REQUEST_MODEL): "model",
-    prometheus_name(semconv.STEP_KIND): "kind",
-    prometheus_name(semconv.TOOL_NAME): "tool",
-    prometheus_name(semconv.CHECK): "failed_check",
+    prometheus_label(semconv.SERVICE_NAME): "service",
+    prometheus_label(semconv.REQUEST_MODEL): "model",
+    prometheus_label(semconv.STEP_KIND): "kind",
+    prometheus_label(semconv.TOOL_NAME): "tool",
+    prometheus_label(semconv.CHECK): "failed_check",
 }
 """Labels of the metrics that are dimensions of a step; step number and business labels come besides."""
-_INDEX: Final = prometheus_name(semconv.STEP_INDEX)
+INDEX: Final = prometheus_label(semconv.STEP_INDEX)
 _OF_CALLS: Final = ("service", "model")
 
 StepVerdict = Callable[[StepFigures, float], bool | None]
@@ -125,10 +119,10 @@ class Judge:
         }.get(source.measure, _saturation)
 
     def _check(self, name: str) -> None:
-        known = name.startswith(_LABEL_PREFIX) or name in DIMENSIONS or name == _INDEX
+        known = name.startswith(LABEL_PREFIX) or name in DIMENSIONS or name == INDEX
         if not known:
             raise UncountableError(f"the server's steps have no label {name}")
-        if not self.on_steps and (name == _INDEX or DIMENSIONS.get(name, "service") not in _OF_CALLS):
+        if not self.on_steps and (name == INDEX or DIMENSIONS.get(name, "service") not in _OF_CALLS):
             raise UncountableError(f"calls have no label {name}")
 
     @property
@@ -177,9 +171,9 @@ def _wants(where: Selection) -> list[_Want]:
         if getattr(where, field)
     ]
     if where.index:
-        wants.append(_Want(_INDEX, frozenset(where.index)))
+        wants.append(_Want(INDEX, frozenset(where.index)))
     for key, values in where.labels:
-        name = key if key.startswith(_LABEL_PREFIX) else _LABEL_PREFIX + prometheus_name(key)
+        name = key if key.startswith(LABEL_PREFIX) else LABEL_PREFIX + prometheus_label(key)
         wants.append(_Want(name, frozenset(values)))
     return wants
 
@@ -188,9 +182,9 @@ def _value(name: str, dims: Dims, index: str, labels: Mapping[str, str]) -> str:
     field = DIMENSIONS.get(name)
     if field is not None:
         return str(getattr(dims, field))
-    if name == _INDEX:
+    if name == INDEX:
         return index
     for key, value in labels.items():
-        if _LABEL_PREFIX + prometheus_name(key) == name:
+        if LABEL_PREFIX + prometheus_label(key) == name:
             return value
     return ""

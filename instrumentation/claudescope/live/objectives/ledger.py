@@ -213,7 +213,7 @@ class Ledger:
             rest = [] if reached is None else [first._replace(after=reached)]
             db.execute(
                 "UPDATE objectives SET todo = ? WHERE id = ?",
-                (orjson.dumps([*rest, *todo[1:]]).decode(), counter.id),
+                (orjson.dumps([list(one) for one in (*rest, *todo[1:])]).decode(), counter.id),
             )
             return True
         return False

@@ -37,12 +37,9 @@ def describe(objective: Objective) -> str:
     for load in source.loads:
         words += f", {_seconds(load.bound)} above {load.above:g}/s"
     where = source.where
+    fields = {name: getattr(where, name) for name in ("service", "model", "kind", "tool")}
     narrowed = [
-        *(
-            f"{name} {'/'.join(values)}"
-            for name in ("service", "model", "kind", "tool")
-            if (values := getattr(where, name))
-        ),
+        *(f"{name} {'/'.join(values)}" for name, values in fields.items() if values),
         *([f"step {'/'.join(where.index)}"] if where.index else []),
         *(f"{key} {'/'.join(values)}" for key, values in where.labels),
     ]

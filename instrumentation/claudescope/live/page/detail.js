@@ -218,7 +218,7 @@ function usage(call) {
   const tokens = (/** @type {number | null} */ n) => (n === null ? "unknown" : count(n));
   return section("Call", table([
     ["input tokens", call.input_tokens === null ? "unknown" : `${count(call.input_tokens)} (${tokens(fresh)} new, ${tokens(call.cache_read_tokens ?? 0)} from cache, ${tokens(call.cache_write_tokens ?? 0)} to cache)`],
-    ["output tokens", tokens(call.output_tokens)], ["cost", cost(call.cost_usd)],
+    ["output tokens", call.output_tokens !== null && endedEarly(call) ? `at least ${tokens(call.output_tokens)}: the stream ended early` : tokens(call.output_tokens)], ["cost", cost(call.cost_usd)],
     ["first bytes after", call.first_chunk_ms === null ? null : duration(call.first_chunk_ms * 1000)],
     ["finish", call.finish], ["status", call.status_code], ["error", call.error_type], ["retries", call.retries || null],
   ]));

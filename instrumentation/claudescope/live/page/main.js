@@ -9,6 +9,7 @@ import "./notice.js";
 import "./period.js";
 import "./run.js";
 import "./runs.js";
+import "./slos.js";
 import "./tools.js";
 import { byId } from "./dom.js";
 import { on, start } from "./live.js";
@@ -22,8 +23,8 @@ let some = null;
 function show() {
   const state = read();
   const over = state.run ? "run" : state.view === "compare" ? "compare" : "";
-  const shown = over ? [over] : some === null ? [] : some ? ["heat", "runs"] : ["empty"];
-  for (const name of ["empty", "heat", "runs", "run", "compare"]) {
+  const shown = over ? [over] : some === null ? [] : some ? ["slos", "heat", "runs"] : ["slos", "empty"];
+  for (const name of ["slos", "empty", "heat", "runs", "run", "compare"]) {
     const element = view(name);
     const hidden = !shown.includes(name);
     if (element.hidden === hidden) continue;

@@ -243,7 +243,7 @@ class RunView extends HTMLElement {
       ["Steps", count(run.steps), run.invalid ? `${count(run.invalid)} invalid` : ""],
       ["Calls", count(run.calls), again ? several(again, "retry").replace("retrys", "retries") : ""],
       ["Tokens in", known ? compact(run.input_tokens ?? 0) : "unknown", known && (read_ || written) ? `${compact(read_)} from cache, ${compact(written)} to cache` : ""],
-      ["Tokens out", run.output_tokens === null ? "unknown" : compact(run.output_tokens), ""],
+      ["Tokens out", run.output_tokens === null ? "unknown" : compact(run.output_tokens), run.output_tokens !== null && calls.some(endedEarly) ? "at least: a stream ended early" : ""],
       ["Cost", cost(run.cost_usd, run.unpriced_calls), run.unpriced_calls ? `${count(run.unpriced_calls)} without a price` : ""],
       ["Confidence", confidence(last), last === null ? "" : "of the chain"],
     ];

@@ -4,6 +4,11 @@ import * as names from "./names.js";
 
 /** @typedef {import("./types.js").Step} Step */
 /** @typedef {{trace_id: string, span_id: string, parent_span_id: string | null, model: string | null, service: string, started_ms: number, ended_ms: number, input_tokens: number | null, cache_read_tokens: number | null, cache_write_tokens: number | null, output_tokens: number | null, cost_usd: number | null, error_type: string | null, status_code: number | null, retries: number | null, first_chunk_ms: number | null, finish: string | null}} Call */
+
+const EARLY = new Set(["closed", "dropped", "cancelled", "failed"]);
+
+/** Whether a stream ended before all of it had come: its output tokens are then those told so far. @param {Call} call */
+export const endedEarly = (call) => EARLY.has(call.finish ?? "");
 /** @typedef {{trace_id: string, span_id: string, parent_span_id: string | null, name: string, kind: string, start_us: number, end_us: number, duration_us: number, status: string, status_message: string | null, scope: string, resource: Record<string, any>, attributes: Record<string, any>, events: {name: string, ts_us: number, attributes: Record<string, any>}[], links: any[]}} Span */
 /** @typedef {{span_id: string | null, ts_ms: number, name: string, body: any, attributes: Record<string, any>}} LogEvent */
 /** @typedef {{run: import("./types.js").Run, steps: Step[], calls: Call[], traces: string[], spans: Span[], events: LogEvent[], truncated: boolean}} Detail */

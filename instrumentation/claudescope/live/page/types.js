@@ -35,4 +35,29 @@
  */
 /** @typedef {{value: string, count: number}} Facet */
 
+/** @typedef {{window: string, bad: number, total: number, burn_rate: number | null}} SloWindow */
+/**
+ * @typedef {{
+ *   name: string, severity: "page" | "ticket", short: string, long: string, factor: number, asked: number | null,
+ *   wait_s: number, burn_short: number | null, burn_long: number | null, bad_long: number, needed: number,
+ *   state: "inactive" | "pending" | "firing", since_ms: number | null,
+ * }} SloTier
+ */
+/**
+ * @typedef {{
+ *   id: string, service: string, name: string, description: string, indicator: string, target: number, period: string,
+ *   group_by: string[], state: "ok" | "pending" | "burning" | "exhausted" | "no_data" | "counting" | "uncounted",
+ *   counted: boolean, why_not: string | null, waiting: number, evaluated_ms: number | null,
+ *   last_event_ms: number | null, absent: boolean, canary: string | null, bad: number, total: number,
+ *   budget_remaining: number | null, windows: SloWindow[], tiers: SloTier[], spark: [number, number, number][],
+ *   groups: {labels: Record<string, string>, bad: number, total: number, budget_remaining: number | null, windows: SloWindow[], tiers: SloTier[]}[],
+ * }} Slo
+ */
+/**
+ * @typedef {{
+ *   items: Slo[], evaluated_ms: number | null, interval_s: number | null, error: string | null, loaded_ms: number | null,
+ *   channels: {name: string, error: string | null}[],
+ * }} Slos
+ */
+
 export {};

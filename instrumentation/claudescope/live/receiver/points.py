@@ -1,4 +1,4 @@
-"""The latest metric points of each sender, for ``/metrics``: counters and histograms of ``semconv.METRICS``, exactly.
+"""The latest metric points of each sender, for ``/metrics``: the instruments of ``semconv.METRICS``, exactly.
 
 Exponential histograms, other metrics, and those in another unit than the conventions say are left out: by the names of
 ``semconv`` they would be figures of something else.
@@ -32,6 +32,8 @@ __all__ = ["MAX_SERIES", "Count", "Distribution", "Exemplar", "Points", "Series"
 MAX_SERIES: Final = 10_000
 IDLE_S: Final = 3600.0
 """A series without an update for so long is dropped."""
+_STALE_S: Final = 300.0
+"""What a process is doing is not told any longer, so long after it said so last: as Prometheus forgets a series."""
 _REPLACED_S: Final = 300.0
 """When all places are taken, one without an update for so long makes room for a new series."""
 _MAX_BUCKETS: Final = 128
@@ -51,7 +53,7 @@ class Exemplar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A counter's value since its start."""
+    """A counter's value since its start, or an up-down counter's as it is."""
 
     value: float
     exemplar: Exemplar | None
@@ -126,7 +128,7 @@ class Points:
                             semconv.SERVICE_NAME: service_of(sent.attributes),
                             **plain_attributes(sent.attributes),
                         }
-                    if known.kind == "counter" and metric.HasField("sum"):
+                    if known.kind in ("counter", "updowncounter") and metric.HasField("sum"):
                         delta = _is_delta(metric.sum.aggregation_temporality)
                         for number in metric.sum.data_points:
                             self._take(metric.name, sender, resource, number, _count, delta, now)
@@ -185,10 +187,12 @@ class Points:
 
     def families(self) -> dict[str, list[Series]]:
         """The series of each metric that has any, by the metric's name in ``semconv``."""
-        self._expire(self._clock())
+        now = self._clock()
+        self._expire(now)
         found: dict[str, list[Series]] = {}
         for (name, _, _), slot in self._slots.items():
-            found.setdefault(name, []).append(slot.series)
+            if now - slot.seen < _STALE_S or semconv.METRICS[name].kind != "updowncounter":
+                found.setdefault(name, []).append(slot.series)
         return found
 
 

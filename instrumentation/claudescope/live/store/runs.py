@@ -76,9 +76,18 @@ class Costs(Protocol):
     """A price table."""
 
     def cost(
-        self, model: str | None, input_tokens: int, cache_read: int, cache_write: int, output_tokens: int
+        self,
+        model: str | None,
+        input_tokens: int,
+        cache_read: int,
+        cache_write: int,
+        output_tokens: int,
+        cache_write_1h: int = 0,
     ) -> float | None:
-        """USD of a call, or None for a model without a price. Input includes what the cache read and wrote."""
+        """USD of a call, or None for a model without a price. Input includes what the cache read and wrote.
+
+        ``cache_write_1h`` of what it wrote are kept for an hour.
+        """
 
 
 def severity(step: StepRecord) -> float:
@@ -222,7 +231,7 @@ class RunChanges:
         cost = None
         if self._costs is not None and any(tokens):
             for model in (call.model, call.response_model):
-                cost = self._costs.cost(model, *tokens) if cost is None else cost
+                cost = self._costs.cost(model, *tokens, call.cache_write_1h_tokens) if cost is None else cost
         change.calls += 1
         change.input_tokens += call.input_tokens
         change.output_tokens += call.output_tokens

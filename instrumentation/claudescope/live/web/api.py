@@ -20,6 +20,7 @@ from .figures import Figures
 from .metrics import Metrics
 from .openapi import document
 from .runs import Runs
+from .slos import Objectives, Slos
 from .spanmetrics import StepTotals
 from .status import Status
 from .steps import Steps
@@ -45,12 +46,14 @@ class Api:
         hub: Hub,
         ingest: Ingest,
         counters: Counters,
+        slos: Objectives | None = None,
     ) -> None:
         rooms = (
             Steps(reader),
             Runs(reader),
             Traces(reader),
             Figures(rollups),
+            Slos(slos),
             Status(
                 settings=settings,
                 version=version,

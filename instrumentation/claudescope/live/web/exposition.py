@@ -57,7 +57,8 @@ class Exposition(Collector):
 
 def _family(metric: semconv.Metric, series: Iterable[Series]) -> Metric:
     name, unit = family_name(metric)
-    family = Metric(name, metric.brief, metric.kind, unit)
+    gauge = metric.kind == "updowncounter"
+    family = Metric(name, metric.brief, "gauge" if gauge else metric.kind, unit)
     senders: dict[int, dict[str, str]] = {}
     found: dict[frozenset[tuple[str, str]], _Samples] = {}
     for one in series:
@@ -67,8 +68,13 @@ def _family(metric: semconv.Metric, series: Iterable[Series]) -> Metric:
         # the series' own come first, but for job and instance: as Prometheus does
         labels = {**sender, **labels_of(one.attributes), **{k: v for k, v in sender.items() if k in _IDENTITY}}
         labels = {key: value for key, value in labels.items() if value}
-        write = _count if isinstance(one.point, Count) else _distribution
-        found[frozenset(labels.items())] = write(name, labels, one.point)  # type: ignore[arg-type]
+        if isinstance(one.point, Distribution):
+            samples = _distribution(name, labels, one.point)
+        elif gauge:
+            samples = [(name, labels, one.point.value, None)]
+        else:
+            samples = _count(name, labels, one.point)
+        found[frozenset(labels.items())] = samples
     for samples in found.values():  # once each: a scrape with a sample twice is refused as a whole
         for sample, labels, value, exemplar in samples:
             family.add_sample(sample, labels, value, exemplar=exemplar)

@@ -310,7 +310,6 @@ COMPONENTS: Final[dict[str, Schema]] = {
         explanation={"type": "object"},
         text=_STRING,
         svg=_STRING,
-        partial=_BOOLEAN,
     ),
     "Counter": _record(name=_STRING, labels=_ATTRIBUTES, value=_NUMBER),
     "Counters": listed("Counter", stored=_record(steps=_COUNT, valid=_COUNT, invalid=_COUNT, unknown=_COUNT)),

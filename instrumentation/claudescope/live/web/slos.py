@@ -89,4 +89,6 @@ class Slos:
 
 
 def _no_slo() -> Response:
-    return error_response(404, "no_such_slo", "There is no such objective, or it is not counted here.", "See /api/slos.")
+    return error_response(
+        404, "no_such_slo", "There is no such objective, or it is not counted here.", "See /api/slos."
+    )

@@ -18,7 +18,7 @@ from ... import semconv
 from ...semconv.prometheus import SERVICE_LABEL, prometheus_label, prometheus_series
 from ..objective import BadAndTotal, Indicator, Objective
 from ..rules.promql import WINDOW, over_window
-from ..rules.queries import Unfit, bad_and_total, bounds_of, dimensions, needed_setting
+from ..rules.queries import UnfitError, bad_and_total, bounds_of, dimensions, needed_setting
 from .cells import Cells, Sample
 from .explanation import Trace
 
@@ -76,7 +76,7 @@ class Prometheus:
         ``where`` are labels that all of them have, such as those of an alert; they are no dimensions then. The
         baseline is shorter where ``windows`` of them are over a week. Raises PrometheusError and UnslicedError.
         """
-        found = sliced(objective, self._known_labels(objective, at, window))
+        found = sliced(objective, (*objective.group_by, *self._known_labels(objective, at, window)))
         fixed = {name: value for name, value in (where or {}).items() if name in found.dimensions}
         before = max(_LEAST_WINDOWS, min(windows, _FURTHEST // window))
         scale = float(window) if found.per_second else 1.0
@@ -209,7 +209,7 @@ def sliced(objective: Objective, labels: Iterable[str]) -> Sliced:
     if isinstance(source, Indicator):
         try:
             queries = bad_and_total(source, names)
-        except Unfit as error:
+        except UnfitError as error:
             raise UnslicedError(str(error)) from None
         return Sliced(queries.bad, queries.total, names, True)
     if not isinstance(source, BadAndTotal):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..window import CalendarPeriod
+from ..window import CalendarPeriod, Window
 
-__all__ = ["STEP", "days_expression", "since_start", "start_expression"]
+__all__ = ["HOUR", "days_expression", "hour_expression", "start_expression", "within"]
 
-STEP: Final = 300
-"""Seconds between the rates that are summed: the window of a rate, so that each moment counts once."""
+HOUR: Final = Window(3600)
+"""Hours are what is summed: each whole one has a count of its events, so that each moment counts once."""
 
 # 1 in a leap year; the functions without an argument are about the time of the evaluation
 _LEAP: Final = "((year() % 4 ==bool 0) - (year() % 100 ==bool 0) + (year() % 400 ==bool 0))"
@@ -37,12 +37,15 @@ def days_expression(period: CalendarPeriod) -> str:
     return _DAYS[period.unit]
 
 
-def since_start(rate: str, start: str, period: CalendarPeriod) -> str:
-    """Events since the period began, from the series ``rate`` (1/s over 5 minutes) and the recorded series ``start``.
+def hour_expression() -> str:
+    """Unix time of the last whole hour."""
+    return f"vector(time()) - vector(time()) % {HOUR.seconds}"
 
-    A range has a fixed length, so it is the longest that the period can be, and of its rates those count that are of a
-    time after the begin. ``@ end()`` is the time of the evaluation also inside the range, where ``time()`` is that of
-    each rate. The rate at the begin itself is of the five minutes before.
+
+def within(series: str, moment: str, days: int, step: str) -> str:
+    """The values of ``series`` at every ``step`` of the last ``days`` that is after ``moment``, a recorded unix time.
+
+    A range has a fixed length, so it is the longest that the period can be. ``@ end()`` is the time of the evaluation
+    also inside the range, where ``time()`` is that of each value. The value at the moment itself is of the time before.
     """
-    after = f"on () (vector(time()) > on () {start} @ end())"
-    return f"{STEP} * sum_over_time(({rate} and {after})[{period.seconds // 86_400}d:{STEP}s])"
+    return f"({series} and on () (vector(time()) > on () {moment} @ end()))[{days}d:{step}]"

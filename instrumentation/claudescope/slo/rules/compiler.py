@@ -12,7 +12,7 @@ from ..objective import Indicator, Objective, Origin, Ratio
 from ..window import CalendarPeriod, Period
 from . import series
 from .alerts import absence, base_labels, burning, needed
-from .calendar import days_expression, start_expression
+from .calendar import days_expression, hour_expression, start_expression
 from .canary import canary_alert, compared
 from .dialect import PROMETHEUS_3, Dialect
 from .indicator import INTERVAL, PERIOD_INTERVAL, SHORTEST, counted, windows
@@ -133,6 +133,7 @@ def _period(objective: Objective) -> Iterable[Recording]:
     labels = base_labels(objective)
     if isinstance(objective.period, CalendarPeriod):
         yield Recording("slo:period:start_seconds", start_expression(objective.period), labels)
+        yield Recording("slo:period:hour_seconds", hour_expression(), labels)
     yield from counted(objective, objective.period)
     ratio = f"{series.error_ratio(objective, objective.period)} / {number(objective.budget)}"
     if "sloth_id" in labels:

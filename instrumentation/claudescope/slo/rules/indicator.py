@@ -15,7 +15,7 @@ from ..objective import BadAndTotal, Indicator, LoadBound, Objective, Ratio
 from ..tiers import FROM_COUNTERS
 from ..window import CalendarPeriod, Period, Window
 from . import series
-from .calendar import since_start
+from .calendar import HOUR, within
 from .promql import over_window, total_by
 from .queries import UnfitError, bad_and_total
 from .rule import Recording
@@ -33,6 +33,8 @@ def windows(objective: Objective) -> list[Window]:
     """The windows of the tiers, ascending, 5m always among them, without the period's."""
     wanted = {SHORTEST} | {window for tier in objective.tiers for window in (tier.short, tier.long)}
     wanted.discard(objective.period)
+    if isinstance(objective.period, CalendarPeriod):
+        wanted.add(HOUR)
     return sorted(wanted)
 
 
@@ -91,16 +93,26 @@ def _events(objective: Objective, window: Period) -> list[Recording]:
         bad = f"({over_window(queries.bad, str(window))}){times}"
         bad = _or_none(objective, bad, series.total_events(objective, window))
         return [_record(objective, name, expr) for name, expr in zip(names, (total, bad), strict=True)]
-    rates = series.total_rate(objective), series.bad_rate(objective)
+    if isinstance(window, CalendarPeriod):
+        totals = series.total_events(objective, HOUR), series.total_rate(objective)
+        bads = series.bad_events(objective, HOUR), series.bad_rate(objective)
+        sums = [_since_start(objective, *parts, window) for parts in (totals, bads)]
+    else:
+        rates = series.total_rate(objective), series.bad_rate(objective)
+        sums = [f"{INTERVAL} * sum_over_time({rate}[{window}])" for rate in rates]
     # aggregated, so that a label that the specification had yesterday makes no second series of the same name
-    sums = [f"{total_by(objective.group_by, _sum(objective, rate, window))}" for rate in rates]
+    sums = [total_by(objective.group_by, expr) for expr in sums]
     return [_record(objective, name, expr) for name, expr in zip(names, sums, strict=True)]
 
 
-def _sum(objective: Objective, rate: str, window: Period) -> str:
-    if isinstance(window, CalendarPeriod):
-        return since_start(rate, series.of(objective, "slo:period:start_seconds"), window)
-    return f"{INTERVAL} * sum_over_time({rate}[{window}])"
+def _since_start(objective: Objective, of_an_hour: str, rate: str, period: CalendarPeriod) -> str:
+    """The whole hours since the period began, and the five-minute rates since the last whole hour."""
+    start, hour = (series.of(objective, f"slo:period:{name}_seconds") for name in ("start", "hour"))
+    hours = f"sum_over_time({within(of_an_hour, start, period.seconds // 86_400, '1h')})"
+    minutes = f"{SHORTEST.seconds} * sum_over_time({within(rate, hour, 1, '5m')})"
+    # told apart, or the second would be dropped for the first
+    named = (f'label_replace({expr}, "part", "{part}", "", "")' for part, expr in (("hours", hours), ("rest", minutes)))
+    return "\nor\n".join(named)
 
 
 def _or_none(objective: Objective, bad: str, total: str) -> str:
@@ -122,9 +134,8 @@ def _shares(objective: Objective, source: Ratio, window: Period) -> list[Recordi
     name = f"slo:sli_error:ratio_rate{window}"
     if isinstance(window, CalendarPeriod):
         start = series.of(objective, "slo:period:start_seconds")
-        ratio = series.error_ratio(objective, SHORTEST)
-        summed = since_start(ratio, start, window)
-        expr = f"{summed}\n/\n({summed.replace('sum_over_time', 'count_over_time', 1)})"
+        hours = within(series.error_ratio(objective, HOUR), start, window.seconds // 86_400, "1h")
+        expr = f"avg_over_time({hours})"
     elif window == objective.period:
         expr = f"avg_over_time({series.error_ratio(objective, SHORTEST)}[{window}])"
     else:

@@ -13,14 +13,14 @@ from .document import Location
 from .models import Slo, Waits, WindowForm
 from .report import Report, spelled
 
-__all__ = ["tiers_of"]
+__all__ = ["SHORTEST", "default_tiers", "tiers_of"]
 
 _LEAST: Final = 300
 """Seconds: rates are recorded over five minutes."""
 _STEP: Final = 30
 """Seconds between two evaluations: windows are multiples of it."""
 _WAITS: Final[dict[Severity, Window]] = {"page": Window(120), "ticket": Window(300)}
-_SHORTEST: Final = 7 * 86_400
+SHORTEST: Final = 7 * 86_400
 """Under a week, the default factors would be below 1 even for pages."""
 
 
@@ -28,7 +28,14 @@ def tiers_of(slo: Slo, target: float, period: Period, at: Location, report: Repo
     """The tiers; the report says what is wrong with them, and what was capped."""
     waits = slo.for_ or Waits()
     if slo.windows is None:
-        return _default(target, period, waits, at, report)
+        if period.seconds < SHORTEST:
+            report.error(
+                (*at, "period"),
+                f"{spelled((*at, 'period'))} is {period}: the default conditions are for a week and longer.",
+                "Write `windows`, or a period of 7d.",
+            )
+            return ()
+        return default_tiers(target, period, waits, at, report)
     tiers: list[Tier] = []
     for number, form in enumerate(slo.windows):
         where = (*at, "windows", number)
@@ -88,7 +95,7 @@ def _check(tier: Tier, target: float, period: Period, where: Location, report: R
             f"{spelled((*where, 'long'))} is {tier.long}, longer than the period, {period}.",
             f"Write at most {Window(period.seconds)}, or a longer `period`.",
         )
-    if not can_fire(tier.factor, target):
+    if not _fires(tier.factor, target):
         share = tier.factor * (1 - target)
         report.error(
             (*where, "factor"),
@@ -98,25 +105,24 @@ def _check(tier: Tier, target: float, period: Period, where: Location, report: R
         )
 
 
+def _fires(factor: float, target: float) -> bool:
+    """Whether it can fire, and not by a rounding error alone."""
+    return can_fire(factor * (1 + 1e-9), target)
+
+
 def _largest(target: float) -> float:
     """The largest factor of three digits that can fire."""
     most = 1 / (1 - target)
     digits = 2 - math.floor(math.log10(most))
     unit = 10.0**-digits
     found = math.floor(most / unit) * unit
-    while not can_fire(found, target):
+    while not _fires(found, target):
         found -= unit
     return round(found, max(digits, 0))
 
 
-def _default(target: float, period: Period, waits: Waits, at: Location, report: Report) -> tuple[Tier, ...]:
-    if period.seconds < _SHORTEST:
-        report.error(
-            (*at, "period"),
-            f"{spelled((*at, 'period'))} is {period}: the default conditions are for a week and longer.",
-            "Write `windows`, or a period of 7d.",
-        )
-        return ()
+def default_tiers(target: float, period: Period, waits: Waits, at: Location, report: Report) -> tuple[Tier, ...]:
+    """Those of an objective that writes none, for a period of ``SHORTEST`` seconds or more."""
     tiers: list[Tier] = []
     for tier in scaled(DEFAULT_TIERS, period.seconds):
         wait = getattr(waits, tier.severity)

@@ -1,4 +1,4 @@
-"""YAML with the line of every key and value. Nothing is guessed of a scalar here: its reader knows what it should be."""
+"""YAML with the line of every key and value. What a scalar is, only its reader knows: nothing is guessed here."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class _Composer:
     def documents(self, text: str) -> Iterator[Document]:
         root: Node | None = None
         for event in yaml.parse(text, Loader=_LOADER):
-            line = event.start_mark.line + 1
+            line = event.start_mark.line + 1 if event.start_mark else 1
             done: Node | None = None
             if isinstance(event, yaml.DocumentStartEvent):
                 self.anchors, self.repeated, root = {}, [], None
@@ -169,7 +169,7 @@ class _Composer:
                 if root is not None and not (isinstance(root, Scalar) and root.empty):
                     yield Document(root, self.repeated)
             elif isinstance(event, yaml.AliasEvent):
-                done = self._alias(event.anchor, line)
+                done = self._alias(str(event.anchor), line)
             elif isinstance(event, yaml.ScalarEvent):
                 done = self._scalar(event, line)
                 if event.anchor:

@@ -98,9 +98,14 @@ def _metric(indicator: Indicator, groups: tuple[str, ...], where: Location, repo
     if indicator.bound is None:
         return first
     wanted = _wanted(indicator, groups)
-    lacking = [name for name, label in wanted.items() if not has_label(first, label)]
+    counter = measure in _SETTINGS or indicator.native
+    lacking = [name for name, label in wanted.items() if counter and not has_label(first, label)]
     bounds = [indicator.bound, *(load.bound for load in indicator.loads)]
     between = [] if indicator.native else [bound for bound in bounds if bound not in first.boundaries]
+    key = "below" if measure == "step_confidence" else "over"
+    if measure == "saturation" and indicator.bound == 1:
+        report.error((*where, key), f"{spelled((*where, key))} is 1: no more than all can be used.", "Write 0.99.")
+        return None
     if not lacking and not between:
         return first
     if indicator.native:
@@ -110,7 +115,6 @@ def _metric(indicator: Indicator, groups: tuple[str, ...], where: Location, repo
             "Remove `native: true`, so that a counter with the verdict is read.",
         )
         return None
-    key = "below" if measure == "step_confidence" else "over"
     if measure not in _SETTINGS:
         near = sorted(first.boundaries, key=lambda boundary: abs(boundary - between[0]))[:2]
         said = " or ".join(_bound(measure, boundary) for boundary in sorted(near))

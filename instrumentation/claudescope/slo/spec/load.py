@@ -7,17 +7,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ..objective import Objective, Origin
-from .document import Document, DocumentError, Mapping, read_documents
+from .document import Document, DocumentError, Location, Mapping, read_documents
 from .models import Slo, Spec
+from .openslo import Indicator, is_openslo, objectives_of, sli_of
 from .problem import Problem, SpecErrors
 from .report import Report
 from .resolve import resolve
-from .shape import data_of, fit
+from .shape import data_of, fit, without
 
 __all__ = ["Reading", "load", "read"]
+
+_BEGIN: Final = "Begin with `version: prometheus/v1` and `service: ...`."
 
 
 @dataclass(slots=True)
@@ -46,12 +49,29 @@ def load(paths: Sequence[Path]) -> list[Objective]:
 def read(paths: Sequence[Path]) -> Reading:
     """The objectives of some files, and what is wrong with them. Raises nothing for what the files hold."""
     reading = Reading()
-    for path in _files(paths, reading):
-        data = _bytes(path, reading)
-        if data is not None:
-            _file("<stdin>" if str(path) == "-" else str(path), data, reading)
+    pages = [page for path in _files(paths, reading) for page in _pages(path, reading)]
+    kinds = [_kind(page) for page in pages]
+    slis: dict[str, Indicator] = {}
+    for page, kind in zip(pages, kinds, strict=True):
+        if kind == "SLI" and (named := sli_of(page.document, page.report)):
+            _add_sli(named, slis, page)
+    for page, kind in zip(pages, kinds, strict=True):
+        if kind == "SLO":
+            _keep(objectives_of(page.document, slis, page.sha256, page.report), 0, page.report, reading)
+        elif kind == "native":
+            _native(page, reading)
+        reading.problems += page.report.errors()
     _unique(reading)
     return reading
+
+
+@dataclass(slots=True)
+class _Page:
+    """One document of a file."""
+
+    document: Document
+    report: Report
+    sha256: str
 
 
 def _files(paths: Sequence[Path], reading: Reading) -> Iterator[Path]:
@@ -81,73 +101,83 @@ def _bytes(path: Path, reading: Reading) -> bytes | None:
     return None
 
 
-def _file(path: str, data: bytes, reading: Reading) -> None:
+def _pages(path: Path, reading: Reading) -> list[_Page]:
+    data = _bytes(path, reading)
+    if data is None:
+        return []
+    name = "<stdin>" if str(path) == "-" else str(path)
     digest = hashlib.sha256(data).hexdigest()
-    found = False
+    documents: list[Document] = []
     try:
-        documents = []
         for document in read_documents(data):
-            found = True
             documents.append(document)
     except DocumentError as error:
-        reading.problems.append(Problem(path, error.line, error.what, error.fix))
-        return
-    if not found:
-        reading.problems.append(
-            Problem(path, 1, "The file holds nothing.", "Begin with `version: prometheus/v1` and `service: ...`.")
-        )
-    for document in documents:
-        report = Report(path, document)
-        _document(document, digest, report, reading)
-        reading.problems += sorted(
-            {problem: None for problem in report.problems if problem.level == "error"}, key=lambda problem: problem.line
-        )
+        reading.problems.append(Problem(name, error.line, error.what, error.fix))
+        return [_Page(document, Report(name, document), digest) for document in documents]
+    if not documents:
+        what, fix = "The file holds nothing.", _BEGIN
+        reading.problems.append(Problem(name, 1, what, fix))
+    return [_Page(document, Report(name, document), digest) for document in documents]
 
 
-def _document(document: Document, digest: str, report: Report, reading: Reading) -> None:
+def _kind(page: _Page) -> str:
+    """``native``, ``SLO``, ``SLI``, or "" for what the report refuses."""
+    document, report = page.document, page.report
     for line, key, first in document.repeated:
-        report.problems.append(
-            Problem(report.path, line, f"The key {key} is there twice, first in line {first}.", "Keep one of them.")
-        )
+        report.repeated(line, key, first)
     if not isinstance(document.root, Mapping):
-        report.error((), "The document is no mapping.", "Begin with `version: prometheus/v1` and `service: ...`.")
-        return
-    _native(document, digest, report, reading)
+        report.error((), "The document is no mapping.", _BEGIN)
+        return ""
+    kind = is_openslo(document, report)
+    return "native" if kind is None else kind
 
 
-def _native(document: Document, digest: str, report: Report, reading: Reading) -> None:
+def _add_sli(named: tuple[str, Indicator], slis: dict[str, Indicator], page: _Page) -> None:
+    name, indicator = named
+    if name in slis:
+        page.report.error(("metadata", "name"), f"There are two SLIs {name!r}.", "Give one of them another name.")
+    slis.setdefault(name, indicator)
+
+
+def _native(page: _Page, reading: Reading) -> None:
+    document, report = page.document, page.report
     data = {key: value for key, value in data_of(document.root).items() if not key.startswith("x-")}
+    if not Spec.model_fields.keys() & data.keys():
+        report.error((), "The document is no specification.", _BEGIN)
+        return
     spec = fit(Spec, document, (), report, data)
     slos = data.get("slos")
     service = spec.service if spec else "service"
     labels = (spec.labels if spec else None) or {}
     for number, own in enumerate(slos if isinstance(slos, list) else ()):
         at = ("slos", number)
-        slo = spec.slos[number] if spec else _alone(own, document, at, report)
+        before = len(report.problems)
+        if report.failed_within(at):
+            _rest(own, service, labels, at, page)
+            continue
+        slo = spec.slos[number] if spec else fit(Slo, document, at, report, own)
         if slo is not None:
-            _objective(slo, service, labels, at, Origin(report.path, document.line(at), digest), report, reading)
+            origin = Origin(report.path, document.line(at), page.sha256)
+            objective = resolve(slo, service, labels, at, origin, report)
+            _keep([(at, objective)] if objective else [], before, report, reading)
 
 
-def _alone(data: Any, document: Document, at: tuple[str, int], report: Report) -> Slo | None:
-    """An objective of a document in which something else is wrong; what is wrong with it is said already."""
-    return None if report.failed_within(at) else fit(Slo, document, at, report, data)
+def _rest(data: Any, service: str, labels: dict[str, str], at: Location, page: _Page) -> None:
+    """What else is wrong with an objective whose form is wrong: it is read once more without what does not fit."""
+    report = page.report
+    scratch = Report(report.path, page.document)
+    slo = fit(Slo, page.document, at, scratch, without(data, [place[len(at) :] for place in report.failures(at)]))
+    if slo is not None:
+        resolve(slo, service, labels, at, Origin(report.path, page.document.line(at), page.sha256), scratch)
+        report.take_errors(scratch)
 
 
-def _objective(
-    slo: Slo,
-    service: str,
-    labels: dict[str, str],
-    at: tuple[str, int],
-    origin: Origin,
-    report: Report,
-    reading: Reading,
-) -> None:
-    before = len(report.problems)
-    objective = resolve(slo, service, labels, at, origin, report)
-    if objective is not None:
+def _keep(found: Sequence[tuple[Location, Objective]], before: int, report: Report, reading: Reading) -> None:
+    """Keeps objectives, and with each what was said about it since ``before``."""
+    for at, objective in found:
         reading.objectives.append(objective)
-        warnings = [problem for problem in report.problems[before:] if problem.level == "warning"]
-        if warnings:
+        others = [other for other, _ in found if other != at]
+        if warnings := report.warnings(before, without=others):
             reading.warnings.setdefault(objective.id, []).extend(warnings)
 
 

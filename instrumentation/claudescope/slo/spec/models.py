@@ -9,27 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .document import Scalar
-from .scalars import (
-    Chance,
-    Flag,
-    Index,
-    LabelName,
-    Moment,
-    Name,
-    Number,
-    PeriodText,
-    Percent,
-    PositiveWindow,
-    Query,
-    Rate,
-    Seconds,
-    Share,
-    Text,
-    Texts,
-    Whole,
-    WindowOrNever,
-    choice,
-)
+from .durations import Moment, PeriodText, PositiveWindow, Seconds, WindowOrNever
+from .numbers import Chance, Number, Percent, Rate, Share, Whole
+from .scalars import Flag, Index, LabelName, Name, Query, Text, Texts, choice
 
 __all__ = [
     "MEASURE_FORMS",
@@ -103,9 +85,7 @@ class _StepFilters(_Filters):
     kind: Annotated[Texts | None, Field(description="Kinds of steps: `thinking`, `text`, `tool_use`, `tool_run`.")] = (
         None
     )
-    index: Annotated[Index | None, Field(description="Numbers of steps: `0` to `15`, and `16+` for further ones.")] = (
-        None
-    )
+    index: Annotated[Index | None, Field(description="Numbers of steps: `0` to `15`, then `16+`.")] = None
 
 
 class _Tool(_Form):
@@ -157,9 +137,7 @@ class FirstChunk(_Filters):
 class Tools(_Filters, _Tool, _Business):
     """Runs of tools that failed."""
 
-    index: Annotated[Index | None, Field(description="Numbers of steps: `0` to `15`, and `16+` for further ones.")] = (
-        None
-    )
+    index: Annotated[Index | None, Field(description="Numbers of steps: `0` to `15`, then `16+`.")] = None
 
 
 class Saturation(_Filters):
@@ -249,9 +227,7 @@ class CanaryForm(_Form):
     canary: Annotated[Text, Field(description="Its value at the deployment that is tried.")]
     baseline: Annotated[Text, Field(description="Its value at the one that is trusted.")]
     window: Annotated[PositiveWindow | None, Field(description="How far back both are compared. Default: 30m.")] = None
-    z: Annotated[
-        Number | None, Field(description="Two-proportion z-score from which it is not chance. Default: 3.3.")
-    ] = None
+    z: Annotated[Number | None, Field(description="z-score of two proportions that is no chance. Default: 3.3.")] = None
     difference: Annotated[
         Share | None, Field(description="Smallest difference of the shares that matters. Default: 0.0005.")
     ] = None
@@ -280,9 +256,7 @@ class Slo(_Form):
     ] = None
     period: Annotated[
         PeriodText | None,
-        Field(
-            description="What the budget is for: `30d` rolls; `week`, `month` and `quarter` begin anew. Default: 30d."
-        ),
+        Field(description="What the budget is for: `30d` rolls, `week`, `month`, `quarter` begin anew. Default: 30d."),
     ] = None
     windows: Annotated[
         list[WindowForm] | None, Field(min_length=1, description="Conditions instead of the four default ones.")

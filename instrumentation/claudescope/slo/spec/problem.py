@@ -28,7 +28,7 @@ class Problem:
         return f"{self.path}:{self.line}: {self.what} {self.fix}".rstrip()
 
 
-class SpecErrors(UsageError):
+class SpecErrors(UsageError):  # noqa: N818 - it holds several
     """Everything that is wrong with the files, a line each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:

@@ -29,7 +29,8 @@ _PER_SECOND: Final = frozenset({"rate", "irate"})
 _PER_WINDOW: Final = frozenset({"increase", "count_over_time", "changes", "resets"})
 _SUMS: Final = frozenset({"sum"})
 _AGGREGATORS: Final = frozenset(
-    "sum avg min max count stddev stdvar topk bottomk group quantile count_values limitk limit_ratio".split()
+    {"sum", "avg", "min", "max", "count", "stddev", "stdvar", "topk", "bottomk", "group", "quantile", "count_values"}
+    | {"limitk", "limit_ratio"}
 )
 _SCALES: Final = frozenset("*/%^")
 
@@ -47,6 +48,8 @@ class Token(NamedTuple):
 
     kind: str
     text: str
+    at: int
+    """Where it begins."""
 
 
 @dataclass(slots=True)
@@ -92,7 +95,7 @@ def tokens(query: str) -> Iterator[Token]:
         if kind == "template":
             raise QueryError(f"has {match.group()}", f"The only placeholder is {PLACEHOLDER}.")
         if kind not in ("space", "comment"):
-            yield Token(kind, match.group())
+            yield Token(kind, match.group(), at)
         at = match.end()
 
 

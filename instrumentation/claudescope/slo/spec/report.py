@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .document import Document, Location
 from .problem import Problem
 
@@ -23,6 +25,8 @@ class Report:
         self.path = path
         self.document = document
         self.problems: list[Problem] = []
+        self.places: list[Location] = []
+        """Where each problem is."""
         self._failed: set[Location] = set()
 
     @property
@@ -33,16 +37,53 @@ class Report:
     def error(self, location: Location, what: str, fix: str) -> None:
         """Something that must be changed."""
         self._failed.add(location)
-        self.problems.append(Problem(self.path, self.document.line(location), what, fix))
+        self._add(location, Problem(self.path, self.document.line(location), what, fix))
 
     def error_at_key(self, location: Location, what: str, fix: str) -> None:
         """Something about the key itself."""
         self._failed.add(location)
-        self.problems.append(Problem(self.path, self.document.key_line(location), what, fix))
+        self._add(location, Problem(self.path, self.document.key_line(location), what, fix))
 
     def warn(self, location: Location, what: str, fix: str = "") -> None:
         """Something that is done, and that its author may not expect."""
-        self.problems.append(Problem(self.path, self.document.line(location), what, fix, "warning"))
+        self._add(location, Problem(self.path, self.document.line(location), what, fix, "warning"))
+
+    def repeated(self, line: int, key: str, first: int) -> None:
+        """A key that is there twice."""
+        what = f"The key {key} is there twice, first in line {first}."
+        self._add((), Problem(self.path, line, what, "Keep one of them."))
+
+    def errors(self) -> list[Problem]:
+        """Each once, by line."""
+        errors = dict.fromkeys(problem for problem in self.problems if problem.level == "error")
+        return sorted(errors, key=lambda problem: problem.line)
+
+    def warnings(self, since: int, without: Sequence[Location] = ()) -> list[Problem]:
+        """Each once, from the problem with number ``since`` on, but for those of some locations."""
+        return list(
+            dict.fromkeys(
+                problem
+                for problem, place in zip(self.problems[since:], self.places[since:], strict=True)
+                if problem.level == "warning" and not any(place[: len(at)] == at for at in without)
+            )
+        )
+
+    def failures(self, location: Location) -> list[Location]:
+        """Where errors are, of those at or below a location."""
+        return [failed for failed in self._failed if failed[: len(location)] == location]
+
+    def take_errors(self, other: Report) -> None:
+        """Adds the errors of another one that are not around, at or below one of these: those may only follow."""
+        known = set(self._failed)
+        for problem, place in zip(other.problems, other.places, strict=True):
+            follows = any(place[: len(at)] == at[: len(place)] for at in known)
+            if problem.level == "error" and not follows:
+                self._failed.add(place)
+                self._add(place, problem)
+
+    def _add(self, location: Location, problem: Problem) -> None:
+        self.problems.append(problem)
+        self.places.append(location)
 
     def failed_within(self, location: Location) -> bool:
         """Whether something at or below a location is an error."""

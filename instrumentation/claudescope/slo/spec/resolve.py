@@ -17,6 +17,7 @@ from .sources import source_of
 __all__ = ["resolve"]
 
 _MONTH: Final = Window(30 * 86_400)
+_ALPHA: Final = 1e-4
 _OURS: Final = frozenset({"claudescope_slo", "claudescope_slo_name", "claudescope_slo_service"})
 
 
@@ -54,7 +55,7 @@ def resolve(
         description=slo.description,
         period=period,
         group_by=groups,
-        alpha=Objective.__dataclass_fields__["alpha"].default if slo.alpha is None else slo.alpha,
+        alpha=_ALPHA if slo.alpha is None else slo.alpha,
         min_events=slo.min_events or 0,
         keep_firing=Window(300) if keep is None else keep,
         absent_after=slo.absent_after if absent else Window(900),
@@ -116,8 +117,8 @@ def _check_labels(slo: Slo, labels: dict[str, str], groups: tuple[str, ...], at:
         return
     parts: list[tuple[Location, dict[str, str] | None]] = [
         (("alerting", "labels"), alerting.labels),
-        (("alerting", "page_alert", "labels"), alerting.page_alert and alerting.page_alert.labels),
-        (("alerting", "ticket_alert", "labels"), alerting.ticket_alert and alerting.ticket_alert.labels),
+        (("alerting", "page_alert", "labels"), alerting.page_alert.labels if alerting.page_alert else None),
+        (("alerting", "ticket_alert", "labels"), alerting.ticket_alert.labels if alerting.ticket_alert else None),
     ]
     for part, written in parts:
         for label in written or {}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from typing import Any, Final, TypeVar, get_args
 
@@ -11,9 +12,10 @@ from pydantic import BaseModel, ValidationError
 from .document import Document, Location, Mapping, Node, Scalar, Sequence
 from .report import Report, spelled
 
-__all__ = ["data_of", "fit", "model_of"]
+__all__ = ["Refusals", "data_of", "fit", "model_of", "without"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
+Refusals = dict[str, tuple[str, str]]
 _COMMENT: Final = "x-"
 """Top-level keys that begin so hold what other values are aliases of."""
 
@@ -34,6 +36,20 @@ def data_of(node: Node, key: str = "") -> Any:
     return node
 
 
+def without(data: Any, locations: list[Location]) -> Any:
+    """The data without what is at some locations; of a list, items are not left out."""
+    gone = {location[0] for location in locations if len(location) == 1 and isinstance(location[0], str)}
+    if isinstance(data, dict):
+        return {
+            key: without(value, [location[1:] for location in locations if location[:1] == (key,)])
+            for key, value in data.items()
+            if key not in gone
+        }
+    if isinstance(data, list):
+        return [without(item, [at[1:] for at in locations if at[:1] == (number,)]) for number, item in enumerate(data)]
+    return data
+
+
 def model_of(annotation: Any) -> type[BaseModel] | None:
     """The model inside of ``X``, ``X | None``, ``list[X]`` or ``Annotated[X, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -41,20 +57,45 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
     return next((found for part in get_args(annotation) if (found := model_of(part))), None)
 
 
-def fit(model: type[_Model], document: Document, at: Location, report: Report, data: Any = None) -> _Model | None:
-    """The model with the data at a location; None where it does not fit, which the report then says."""
+def fit(
+    model: type[_Model],
+    document: Document,
+    at: Location,
+    report: Report,
+    data: Any = None,
+    refused: Refusals | None = None,
+) -> _Model | None:
+    """The model with the data at a location; None where it does not fit, which the report then says.
+
+    ``refused`` are keys that are known and that nothing is done with: why, and what to write instead.
+    """
     if data is None:
         node = document.find(at)
         data = {} if node is None else data_of(node)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        for found in error.errors(include_url=False, include_input=True):
-            _tell(model, document, at, found, report)  # type: ignore[arg-type]  # a TypedDict is a dict
+        errors = error.errors(include_url=False, include_input=True)
+        unknown = [found["loc"] for found in errors if found["type"] == "extra_forbidden"]
+        for found in errors:
+            if found["type"] == "missing" and any(
+                other[:-1] == found["loc"][:-1]
+                and _stands_for(str(other[-1]), str(found["loc"][-1]), refused or _REFUSED)
+                for other in unknown
+            ):
+                continue  # what is there in its place is said to be wrong
+            _tell(model, document, at, found, report, refused or _REFUSED)  # type: ignore[arg-type]  # a TypedDict is a dict
         return None
 
 
-def _tell(model: type[BaseModel], document: Document, at: Location, error: dict[str, Any], report: Report) -> None:
+def _tell(
+    model: type[BaseModel],
+    document: Document,
+    at: Location,
+    error: dict[str, Any],
+    report: Report,
+    refused: Refusals,
+) -> None:
     inner: Location = tuple(error["loc"])
     if inner and inner[-1] == "[key]":
         inner = inner[:-1]
@@ -69,7 +110,7 @@ def _tell(model: type[BaseModel], document: Document, at: Location, error: dict[
     elif kind == "missing":
         _missing(document, where, report, _within(model, inner[:-1]))
     elif kind == "extra_forbidden":
-        _unknown(model, inner, where, report)
+        _unknown(model, inner, where, report, refused)
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         form = _within(model, inner)
         keys = ", ".join(list(_keys(form))[:4]) if form else "name: value"
@@ -90,8 +131,17 @@ def _kind(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a mapping"
 
 
+def _stands_for(key: str, missing: str, refused: Refusals) -> bool:
+    return key in refused or bool(difflib.get_close_matches(_snake(key), [missing]))
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key).lower().replace("-", "_")
+
+
 def _missing(document: Document, where: Location, report: Report, form: type[BaseModel] | None) -> None:
-    field = form and next((f for n, f in form.model_fields.items() if (f.alias or n) == where[-1]), None)
+    fields = form.model_fields.items() if form else ()
+    field = next((field for name, field in fields if (field.alias or name) == where[-1]), None)
     meaning = f" {field.description}" if field and field.description else ""
     key = where[-1]
     parent = document.find(where[:-1])
@@ -126,24 +176,23 @@ def _elsewhere(model: type[BaseModel], key: str, path: str = "") -> Iterator[str
             yield from _elsewhere(inner, key, f"{here}[]." if "list[" in str(field.annotation) else f"{here}.")
 
 
-def _unknown(model: type[BaseModel], inner: Location, where: Location, report: Report) -> None:
+def _unknown(model: type[BaseModel], inner: Location, where: Location, report: Report, refused: Refusals) -> None:
     key = str(inner[-1])
     form = _within(model, inner[:-1]) or model
-    keys = [k for k in _keys(form)]
+    keys = list(_keys(form))
     if len(where) == 1 and key.startswith(_COMMENT):
         return
     what = f"{spelled(where)} is not known."
-    if refused := _REFUSED.get(key):
-        report.error_at_key(where, f"{spelled(where)}: {refused[0]}", refused[1])
+    if key in refused:
+        reason, fix = refused[key]
+        report.error_at_key(where, f"{spelled(where)}: {reason}", fix)
         return
-    snake = (
-        "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key).replace("-", "_").lstrip("_")
-    )
+    snake = _snake(key)
+    places = sorted(_elsewhere(model, key), key=len)
     near = [snake] if snake in keys else difflib.get_close_matches(snake, keys, n=1, cutoff=0.6)
-    if near:
+    if near and not (places and snake not in keys):
         report.error_at_key(where, what, f"Did you mean `{near[0]}`?")
         return
-    places = sorted(_elsewhere(model, key), key=len)[:1]
     if places:
         report.error_at_key(where, what, f"It belongs to `{places[0]}`.")
         return
@@ -151,7 +200,7 @@ def _unknown(model: type[BaseModel], inner: Location, where: Location, report: R
     report.error_at_key(where, what, f"Known here: {', '.join(keys)}.{more}")
 
 
-_REFUSED: Final = {
+_REFUSED: Final[Refusals] = {
     "plugin": (
         "a plug-in of sloth is a program in Go, which nothing here runs.",
         "Write its query: `events: {error_query: ..., total_query: ...}`, or `indicator`.",

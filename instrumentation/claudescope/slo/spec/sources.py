@@ -9,7 +9,7 @@ from .query import PLACEHOLDER, Examined, QueryError, examine
 from .report import Report, spelled
 from .syntax import complaint
 
-__all__ = ["checked_query", "source_of"]
+__all__ = ["checked_query", "counted", "grouped", "source_of"]
 
 
 def source_of(
@@ -26,7 +26,7 @@ def source_of(
         query = checked_query(sli.raw.error_ratio_query, place, report)
         if query is None:
             return None, groups
-        return Ratio(sli.raw.error_ratio_query), _grouped({place: query}, groups, at, report)
+        return Ratio(sli.raw.error_ratio_query), grouped({place: query}, groups, at, report)
     assert sli.events is not None  # one of the two is there
     return _events(sli.events, groups, at, report)
 
@@ -59,28 +59,44 @@ def _events(
     total = checked_query(events.total_query, (*where, "total_query"), report)
     if bad is None or total is None:
         return None, groups
-    groups = _grouped({(*where, "error_query"): bad, (*where, "total_query"): total}, groups, at, report)
+    groups = grouped({(*where, "error_query"): bad, (*where, "total_query"): total}, groups, at, report)
     if events.per is not None:
         return BadAndTotal(events.error_query, events.total_query, events.per), groups
+    examined = {(*where, "error_query"): bad, (*where, "total_query"): total}
+    fix = "Write `per: second` or `per: window` beside it."
+    return counted(events.error_query, events.total_query, examined, report, fix), groups
+
+
+def counted(
+    bad_query: str,
+    total_query: str,
+    examined: dict[Location, Examined],
+    report: Report,
+    fix: str = "Put each metric into rate() alone.",
+) -> BadAndTotal | Ratio | None:
+    """The source of two queries that say what they count; of others only their ratio can be used.
+
+    ``examined`` has first the bad and then the total one; ``fix`` is what to do where it cannot be seen.
+    """
+    (bad_at, bad), (total_at, total) = examined.items()
     if bad.unit == total.unit and bad.unit in ("second", "window"):
-        return BadAndTotal(events.error_query, events.total_query, bad.unit), groups
+        return BadAndTotal(bad_query, total_query, bad.unit)
     if {bad.unit, total.unit} == {"second", "window"}:
-        second, other = ("error_query", "total_query") if bad.unit == "second" else ("total_query", "error_query")
         report.error(
-            (*where, "error_query"),
-            f"{spelled(where)}: {second} counts events a second (rate) and {other} events a window (increase), so their"
-            " ratio is no share.",
-            "Use rate in both, or `per: second` or `per: window` if they count the same all the same.",
+            bad_at if bad.unit == "window" else total_at,
+            f"{spelled(bad_at)} and {spelled(total_at)}: one counts events a second (rate), the other events a window"
+            " (increase), so their ratio is no share.",
+            f"Use rate in both. {fix if 'per:' in fix else ''}".rstrip(),
         )
-        return None, groups
-    name, query = ("error_query", bad) if bad.unit not in ("second", "window") else ("total_query", total)
+        return None
+    where, query = (bad_at, bad) if bad.unit not in ("second", "window") else (total_at, total)
     report.warn(
-        (*where, name),
-        f"{spelled((*where, name))}: what it counts cannot be seen, since {query.reason}. Only the ratio is used, so a"
-        " single bad event at low traffic may page.",
-        "Write `per: second` or `per: window` beside it.",
+        where,
+        f"{spelled(where)}: what it counts cannot be seen, since {query.reason}. Only the ratio is used, so a single"
+        " bad event at low traffic may page.",
+        fix,
     )
-    return Ratio(f"({_inline(events.error_query)})\n/\n({_inline(events.total_query)})"), groups
+    return Ratio(f"({_inline(bad_query)})\n/\n({_inline(total_query)})")
 
 
 def _inline(query: str) -> str:
@@ -88,9 +104,10 @@ def _inline(query: str) -> str:
     return f"{query}\n" if "#" in query else query
 
 
-def _grouped(
+def grouped(
     queries: dict[Location, Examined], groups: tuple[str, ...], at: Location, report: Report
 ) -> tuple[str, ...]:
+    """The groups of an objective at ``at``: those it names, or else those that its queries have."""
     for where, query in queries.items():
         for label in groups:
             if any(aggregation.known and label not in aggregation.labels for aggregation in query.aggregations):
