@@ -10,6 +10,21 @@ from claudescope.settings import SETTINGS
 
 HERE = Path(__file__).parent
 
+_BOUNDS = """\
+Counters are 0 before they count, so that `increase` sees the first event too. `claudescope.step.over` and
+`claudescope.step.below` are there only with the settings `CLAUDESCOPE_STEP_BOUNDS` and `CLAUDESCOPE_CONFIDENCE_BOUNDS`:
+they are for objectives whose bound is no boundary of a histogram, or that look at one tool or business label. The share
+of steps over 1.2 s, and that of calls after which over 90 % of one of the API's rate limits was used:
+
+```promql
+sum(rate(claudescope_step_over_total{claudescope_step_bound="1.2", claudescope_step_beyond="true"}[5m]))
+  / sum(rate(claudescope_step_over_total{claudescope_step_bound="1.2"}[5m]))
+
+1 - sum(rate(claudescope_ratelimit_used_bucket{le="0.9"}[5m])) / sum(rate(claudescope_ratelimit_used_count[5m]))
+```
+
+"""
+
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
@@ -86,14 +101,7 @@ def metrics() -> str:
         " `gen_ai.tool.name` has the first 50 names, then `other`; business labels are those named in"
         " `CLAUDESCOPE_METRIC_LABELS`, at most 50 values each. `gen_ai.response.model`, `error.type` and the check are"
         " absent where there are none.\n\n"
-        "Counters are 0 before they count. `claudescope.step.over` and `claudescope.step.below` are there only with the"
-        " settings `CLAUDESCOPE_STEP_BOUNDS` and `CLAUDESCOPE_CONFIDENCE_BOUNDS`: they are for objectives whose bound is"
-        " no boundary of a histogram, or that look at one tool or business label. In PromQL the share of steps over 1.2 s"
-        " is\n\n```promql\nsum(rate(claudescope_step_over_total{claudescope_step_bound=\"1.2\", claudescope_step_beyond="
-        "\"true\"}[5m]))\n  / sum(rate(claudescope_step_over_total{claudescope_step_bound=\"1.2\"}[5m]))\n```\n\n"
-        "and that of calls after which over 90 % of a rate limit was used\n\n```promql\n"
-        "1 - sum(rate(claudescope_ratelimit_used_bucket{le=\"0.9\"}[5m])) / sum(rate(claudescope_ratelimit_used_count[5m]))"
-        "\n```\n\n"
+        + _BOUNDS
     ) + _table(("metric", "instrument", "unit", "labels", "source", "meaning", "boundaries"), rows)
 
 

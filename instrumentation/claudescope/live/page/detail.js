@@ -6,6 +6,7 @@ import { excerpt } from "./excerpt.js";
 import { conversation, spelled } from "./messages.js";
 import * as names from "./names.js";
 import { mark, ring } from "./ring.js";
+import { endedEarly } from "./tree.js";
 
 /** @typedef {import("./tree.js").Node} Node */
 

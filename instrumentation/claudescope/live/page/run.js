@@ -5,7 +5,7 @@ import { el, icon, onFrame, say } from "./dom.js";
 import { compact, confidence, cost, count, duration, full, several, time } from "./format.js";
 import { on } from "./live.js";
 import { FILTER, differs, isFiltered, link, matches, patch, read, subscribe } from "./state.js";
-import { buildTree } from "./tree.js";
+import { buildTree, endedEarly } from "./tree.js";
 import { Waterfall } from "./waterfall.js";
 
 /** @typedef {import("./tree.js").Detail} Detail */
