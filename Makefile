@@ -7,7 +7,7 @@ OLDEST ?= python3.10
 BENCH := .venvs/bench
 TSC := npx --yes -p typescript@5.9.3 tsc
 
-.PHONY: help install demo compat test build-stack stack-native test-stack check check-page format dashboards docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory bench-collector fuzz screenshot clean
+.PHONY: help install demo compat test build-stack stack-native test-stack check check-page format dashboards slos docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory bench-collector fuzz screenshot clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -64,6 +64,9 @@ format: $(VENV)/.installed ## what the linters can mend
 
 dashboards: $(VENV)/.installed ## the generated Grafana dashboards and price rules
 	$(BIN)/claudescope dashboards build
+
+slos: $(VENV)/.installed ## the rules of the default objectives
+	$(BIN)/claudescope slo rules collector/slos/*.yml -o collector/rules/
 
 docs: $(VENV)/.installed ## the generated reference tables
 	$(BIN)/python docs/generate.py

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from claudescope import semconv
 from claudescope.settings import SETTINGS
+from claudescope.slo.spec.schema import schema
 
 HERE = Path(__file__).parent
 
@@ -100,12 +104,61 @@ def metrics() -> str:
         "# Metrics\n\nLabels never hold an id or text. `claudescope.step.index` is a string, `0` to `15`, then `16+`."
         " `gen_ai.tool.name` has the first 50 names, then `other`; business labels are those named in"
         " `CLAUDESCOPE_METRIC_LABELS`, at most 50 values each. `gen_ai.response.model`, `error.type` and the check are"
-        " absent where there are none.\n\n"
-        + _BOUNDS
+        " absent where there are none.\n\n" + _BOUNDS
     ) + _table(("metric", "instrument", "unit", "labels", "source", "meaning", "boundaries"), rows)
 
 
-PAGES = {"settings.md": settings, "attributes.md": attributes, "metrics.md": metrics}
+def slo_schema() -> str:
+    """The JSON Schema of a specification of objectives."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+def slo_fields() -> str:
+    """The keys of a specification of objectives."""
+    rows = list(_keys(schema(), schema()["$defs"], ""))
+    return (
+        "# Keys of a specification\n\nMade from the models that read it. `[]` is an item of a list; a key in bold must"
+        " be there. How they work together is in [slo.md](slo.md).\n\n"
+    ) + _table(("key", "takes", "default", "meaning"), rows)
+
+
+def _keys(form: dict[str, Any], definitions: dict[str, Any], path: str) -> Iterator[tuple[str, ...]]:
+    for name, field in form["properties"].items():
+        kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
+        kind = kinds[0]
+        here = f"{path}{name}" + ("[]" if kind.get("type") == "array" and "$ref" in kind.get("items", {}) else "")
+        inner = definitions.get(kind.get("items", kind).get("$ref", "").rpartition("/")[2], {})
+        spelled = f"**`{here}`**" if name in form.get("required", ()) else f"`{here}`"
+        takes = " or ".join(dict.fromkeys(map(_takes, inner.get("anyOf", kinds))))
+        yield spelled, takes, _default(field.get("default")), field.get("description", "")
+        for part in [inner, *inner.get("anyOf", ())]:
+            if "properties" in part:
+                yield from _keys(part, definitions, f"{here}.")
+
+
+def _takes(kind: dict[str, Any]) -> str:
+    """A type in one word."""
+    if kind.get("type") == "boolean" or "yes" in kind.get("enum", ()):
+        return "`true` or `false`"
+    if words := kind.get("enum") or [kind[key] for key in ("const",) if key in kind]:
+        return " or ".join(f"`{str(word).lower() if isinstance(word, bool) else word}`" for word in words)
+    if "anyOf" in kind:
+        return " or ".join(dict.fromkeys(map(_takes, kind["anyOf"])))
+    if "(ms|s|m|h|d|w)" in kind.get("pattern", ""):
+        return "duration"
+    if isinstance(kind.get("type"), list):
+        return "text"
+    named = {"object": "mapping", "string": "text", "array": "list", "integer": "whole number"}
+    return "mapping" if "$ref" in kind else named.get(kind["type"], kind["type"])
+
+
+PAGES = {
+    "settings.md": settings,
+    "attributes.md": attributes,
+    "metrics.md": metrics,
+    "slo-fields.md": slo_fields,
+    "slo.schema.json": slo_schema,
+}
 
 
 def main(check: bool) -> int:

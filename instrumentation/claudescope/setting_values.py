@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 __all__ = [
     "boolean",
     "choice",
+    "command",
     "duration",
     "latencies",
     "names",
     "number",
     "path",
+    "paths",
     "shares",
     "size",
     "text",

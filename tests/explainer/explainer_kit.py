@@ -240,11 +240,11 @@ def _content(answer: Any) -> Any:
         return text
 
 
-def eventually(found: Callable[[], Any], seconds: float = 30.0) -> Any:
+def eventually(found: Callable[[], Any], seconds: float = 30.0, every: float = 0.02) -> Any:
     """The first truthy answer, or the last one after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not (answer := found()) and time.monotonic() < deadline:
-        time.sleep(0.02)
+        time.sleep(every)
     return answer
 
 

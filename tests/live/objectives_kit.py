@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -81,3 +83,35 @@ class Store:
 
     def close(self) -> None:
         self.db.close()
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Notes what it gets; answers with the statuses that it is told, then with 200."""
+
+    def __init__(self) -> None:
+        self.notices: list[dict[str, Any]] = []
+        self.tokens: list[str | None] = []
+        self.answers: list[int] = []
+        super().__init__(("127.0.0.1", 0), _Take)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/hook"
+
+
+class _Take(http.server.BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server: Any = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server.tokens.append(self.headers["Authorization"])
+        status = server.answers.pop(0) if server.answers else 200
+        if status == 200:
+            server.notices.append(body)
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *arguments: Any) -> None:
+        pass

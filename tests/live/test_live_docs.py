@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kit import Client, Sender, Stream
+from live_kit import Client, Sender, Stream, running
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
@@ -108,7 +109,7 @@ def test_lists_and_their_parameters(filled: Client) -> None:
     documented = {(of, name) for row in rows for of in row[1].strip().split(", ") for name in words(row[0])}
     paths = filled.get("/api/openapi.json").json["paths"]
     real = {
-        (path.removeprefix("/api/"), parameter["name"])
+        (_written(path).removeprefix("/api/"), parameter["name"])
         for path, item in paths.items()
         for parameter in item["get"]["parameters"]
         if parameter["in"] == "query" and parameter["name"] not in FILTER
@@ -131,9 +132,13 @@ def test_filters(filled: Client) -> None:
 
 
 def test_every_path_has_a_section(filled: Client) -> None:
-    paths = {path.replace("{run_id}", "RUN_ID").replace("{trace_id}", "TRACE_ID") for path in _paths(filled)}
+    paths = {_written(path) for path in _paths(filled)}
     assert paths - {"/api/openapi.json"} == set(re.findall(r"^## `GET (.*)`$", DOC, re.MULTILINE))
     assert "`GET /api/openapi.json`" in DOC
+
+
+def _written(path: str) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), path)
 
 
 def _paths(live: Client) -> set[str]:
@@ -173,6 +178,33 @@ def test_figures(filled: Client) -> None:
     assert real == words(section("`GET /api/distribution`"))
     facets = filled.get("/api/facets").json
     assert {*facets, *facets["service"][0]} == words(section("`GET /api/facets`"))
+
+
+def test_objectives(tmp_path: Path) -> None:
+    spec = tmp_path / "slo.yml"
+    spec.write_text(
+        "version: prometheus/v1\nservice: app\nslos:\n"
+        "  - {name: good, objective: 99, indicator: {step_validity: {}}, group_by: [kind], for: 0s}\n"
+    )
+    with running(tmp_path / "data", slo=(spec,)) as live:
+        sender = Sender()
+        for _ in range(40):
+            sender.step(0, {semconv.STEP_VALID: False}, end_ms=int(time.time() * 1000) - 30_000)
+        live.send(sender)
+        until = time.monotonic() + 60
+        while not (listed := live.get("/api/slos").json)["alerts"]:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        (item,) = listed["items"]
+        of_list = words(section("`GET /api/slos`"))
+        assert {*listed, *listed["alerts"][0], *listed["channels"][0]} == of_list
+        title = "`GET /api/slos/SLO_ID`"
+        assert live.get("/api/slos/app-good").json.keys() == item.keys() == column(title)
+        group = item["groups"][0]
+        inner = {*group, *group["windows"][0], *group["tiers"][0]}
+        assert inner <= words(section(title)) | {"name"}
+        answer = live.get("/api/slos/app-good/explain").json
+        assert {*answer, *answer["explanation"]} <= words(section("`GET /api/slos/SLO_ID/explain`"))
 
 
 def test_status(filled: Client) -> None:

@@ -102,7 +102,13 @@ def test_a_latency_over_a_bound_that_is_no_edge_of_bands(store: Store) -> None:
     one = objective("step_latency", bound=1.2)
     store.install(one)
     sender = Sender("app")
-    for latency, source in ((1200, "measured"), (1201, "apportioned"), (1100, "measured"), (5000, "consumer"), (0, None)):
+    for latency, source in (
+        (1200, "measured"),
+        (1201, "apportioned"),
+        (1100, "measured"),
+        (5000, "consumer"),
+        (0, None),
+    ):
         more = {semconv.STEP_LATENCY_SOURCE.replace(".", "__"): source} if source else {}
         step(sender, now, latency_ms=latency, **more)
     store.send(sender)
@@ -217,7 +223,8 @@ def test_every_window_is_exact_to_its_buckets(store: Store) -> None:
                 expected[(str(index),)] = had[0] + bad, had[1] + 1
         assert store.counts(one, start, now, now) == expected, length
     known = find_objective(store.db, one.id)
-    assert known is not None and known.waiting == 0
+    assert known is not None
+    assert known.waiting == 0
     rows = history(store.db, known.number, 300_000, now - 40 * DAY, now + HOUR)
     assert (sum(row[1] for row in rows), sum(row[2] for row in rows)) == (sum(bad for _, bad, _ in events), 600)
     latest = max(end for end, _, index in events if index == 0)
@@ -254,7 +261,7 @@ def test_old_buckets_go_and_the_period_stays(store: Store) -> None:
 
 
 def test_periods() -> None:
-    # 2026-11-30 is a Monday; 1_796_040_000 is 2026-11-30T10:40:00Z
+    # 1_796_040_000 is Monday, 2026-11-30T12:00:00Z
     now = 1_796_040_000_000
     assert period_start(Window(30 * 86_400), now) == now - 30 * DAY
     day = 1_796_040_000 // 86_400 * 86_400_000
@@ -291,7 +298,8 @@ def test_what_was_stored_before_is_counted_once(tmp_path: Path) -> None:
     one = objective()
     store.install(one)
     known = find_objective(store.db, one.id)
-    assert known is not None and (known.waiting, known.since_ms) == (6000, now - 60_000)
+    assert known is not None
+    assert (known.waiting, known.since_ms) == (6000, now - 60_000)
     sender = Sender("app")
     step(sender, now, False)
     store.send(sender)  # while the others are still to be counted

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,24 @@ from web_data import CHECKS, CONFIDENCES, KINDS, LATENCIES_MS, MODELS, RUNS, SER
 
 from claudescope.live.web.parameters import FILTER, read_filter
 
+OBJECTIVES = """\
+version: prometheus/v1
+service: shop
+slos:
+  - {name: good, objective: 90, indicator: {step_validity: {service: "*"}}, group_by: [service, kind], for: 0s}
+  - {name: answered, objective: 99.9, indicator: {errors: {}}}
+  - name: promql
+    objective: 99
+    sli: {raw: {error_ratio_query: "avg_over_time(x[{{.window}}])"}}
+"""
+
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with running(tmp_path_factory.mktemp("data"), jaeger="http://127.0.0.1:16686") as live:
+    folder = tmp_path_factory.mktemp("data")
+    spec = folder / "slo.yml"
+    spec.write_text(OBJECTIVES)
+    with running(folder / "data", jaeger="http://127.0.0.1:16686", slo=(spec,)) as live:
         fill(live)
         yield live
 
@@ -59,6 +75,9 @@ def test_the_document_is_valid(document: dict[str, Any]) -> None:
         "/api/heatmap",
         "/api/distribution",
         "/api/facets",
+        "/api/slos",
+        "/api/slos/{slo_id}",
+        "/api/slos/{slo_id}/explain",
         "/api/status",
         "/api/counters",
         "/api/stream",
@@ -91,6 +110,16 @@ def test_every_answer_with_something_in_it(filled: Client, document: dict[str, A
     assert (status["jaeger_url"], status["content"]) == ("http://127.0.0.1:16686", True)
     assert (status["store"]["steps"], status["store"]["spans"]) == (RUNS * STEPS, RUNS * (STEPS + 2))
     assert len(checked(filled, document, "/api/counters")["items"]) == 2
+    until = time.monotonic() + 60
+    while not checked(filled, document, "/api/slos")["alerts"]:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    slos = checked(filled, document, "/api/slos")["items"]
+    assert [slo["id"] for slo in slos] == ["shop-good", "shop-answered", "shop-promql"]
+    for slo in slos:
+        checked(filled, document, f"/api/slos/{slo['id']}", "/api/slos/{slo_id}")
+    found = checked(filled, document, "/api/slos/shop-good/explain", "/api/slos/{slo_id}/explain")
+    assert found["explanation"]["verdict"] == "insufficient_data"  # there is no time before
     checked(filled, document, "/healthz")
     checked(filled, document, "/api/openapi.json")
 
@@ -99,6 +128,9 @@ def test_errors_are_as_told(filled: Client, document: dict[str, Any]) -> None:
     assert checked(filled, document, "/api/steps?x=1", status=400)["error"]["code"] == "bad_parameter"
     gone = checked(filled, document, "/api/runs/none", "/api/runs/{run_id}", 404)
     assert gone["error"]["code"] == "no_such_run"
+    for path, of in (("none", "{slo_id}"), ("shop-promql/explain", "{slo_id}/explain")):
+        gone = checked(filled, document, f"/api/slos/{path}", f"/api/slos/{of}", 404)
+        assert gone["error"]["code"] == "no_such_slo"
     gone = checked(filled, document, f"/api/traces/{'0f' * 16}", "/api/traces/{trace_id}", 404)
     assert gone["error"]["code"] == "no_such_trace"
     long = checked(filled, document, "/api/steps?kind=" + "k" * 9000, "/api/steps", 414)
@@ -197,6 +229,6 @@ def test_requests_that_nobody_would_make(filled: Client, document: dict[str, Any
 def test_the_documents_parameters_are_in_the_docs(document: dict[str, Any]) -> None:
     text = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
     for path, item in document["paths"].items():
-        assert path.replace("{run_id}", "RUN_ID").replace("{trace_id}", "TRACE_ID") in text
+        assert re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), path) in text
         for parameter in item["get"]["parameters"]:
             assert f"`{parameter['name']}`" in text or parameter["in"] == "path"

@@ -39,13 +39,7 @@ def test_all_is_the_public_names(path: Path) -> None:
     module = importlib.import_module(_name(path))
     missing = [name for name in module.__all__ if not hasattr(module, name)]
     assert not missing
-    assert defined - set(module.__all__) <= PRIVATE_BY_CHOICE.get(path.stem, set())
-
-
-PRIVATE_BY_CHOICE = {
-    "settings": {"boolean", "choice", "duration", "names", "number", "path", "size", "text", "url", "whole"}
-}
-"""Parsers that other rooms may use, but that are not what the module is for."""
+    assert defined <= set(module.__all__)
 
 
 def _tracked() -> list[Path]:

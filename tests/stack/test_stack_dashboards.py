@@ -66,8 +66,12 @@ def replies():
             continue
         sure = 0.3 + 0.65 * number / (RUNS - 1)
         bad = number % 9 == 0
+        used = {"tokens": (1000, 150 if number % 4 == 0 else 900)}
         yield say(
-            thinking(f"I add it.\nConfidence: {sure:.2f}"), tool_use("add", {"a": "x" if bad else 1}), usage=USAGE
+            thinking(f"I add it.\nConfidence: {sure:.2f}"),
+            tool_use("add", {"a": "x" if bad else 1}),
+            usage=USAGE,
+            limits=used,
         )
         yield say(f"It is 1.\nConfidence: {1.25 - sure:.2f}", usage=USAGE)
 
@@ -155,6 +159,27 @@ def test_panels_show_what_the_spans_add_up_to(shown) -> None:
         print(f"{' / '.join(place):<40} {found[place]:.4f}  steps: {value:.4f}")
     # the range of increase() goes on after the last sample: up to a tenth of the app's 75 s at rest
     assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_saturation_is_exact(shown) -> None:
+    """54 first answers say what is left of 1,000 tokens: 15 times 150, else 900. The other 60 have 999 of 1,000
+    requests left. Six calls are refused, and nothing is in flight any more."""
+    stack, _ = shown
+    of = f'service_name="{SERVICE}"'
+    asked = {
+        f"claudescope_ratelimit_used_count{{{of}}}": 114,
+        f'claudescope_ratelimit_used_count{{{of}, claudescope_ratelimit_kind="tokens"}}': 54,
+        f'claudescope_ratelimit_used_bucket{{{of}, le="0.8"}}': 99,
+        f'claudescope_ratelimit_used_bucket{{{of}, le="0.9"}}': 114,
+        f'claudescope_calls_total{{{of}, error_type=""}}': 108,
+        f'claudescope_calls_total{{{of}, error_type="overloaded_error"}}': 6,
+        f"claudescope_active_calls{{{of}}}": 0,
+    }
+    found = {query: stack.prometheus.value(f"sum({query})") for query in asked}
+    assert found == asked
+    # the first failure is seen: its series was 0 before
+    grown = f'sum(increase(claudescope_calls_total{{{of}, error_type="overloaded_error"}}[{RANGE}s]))'
+    assert stack.prometheus.value(grown) == pytest.approx(6, rel=0.1)
 
 
 def test_every_query_has_data_in_a_demo_with_planted_faults(shown) -> None:

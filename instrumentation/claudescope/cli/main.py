@@ -28,6 +28,8 @@ COMMANDS: Final[dict[str, str]] = {
     "stack init": "Write the files of the full stack into a folder, with secrets of its own.",
     "stack check": "Ask each part of the full stack whether it works, and say what to change.",
     "slo validate": "Read specifications of objectives, and say everything that is wrong with them.",
+    "slo rules": "Make the rules for Prometheus of specifications of objectives.",
+    "slo test": "Test the rules of objectives with promtool, before anything loads them.",
     "explainer": "Take alerts of objectives, explain them, and write annotations and tickets.",
     "dashboards build": "Write the Grafana dashboards and the price rules.",
     "dashboards check": "Look for what is wrong with the dashboards of a folder.",

@@ -43,6 +43,7 @@ CREATE TABLE tasks (
     place TEXT NOT NULL,
     phase TEXT NOT NULL CHECK (phase IN ('open', 'close')),
     state TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'dead')),
+    ended INTEGER NOT NULL,
     since INTEGER NOT NULL,
     due INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0,
@@ -52,6 +53,7 @@ CREATE TABLE tasks (
     UNIQUE (alert, place, phase)
 ) STRICT;
 CREATE INDEX tasks_due ON tasks (place, due) WHERE state = 'waiting';
+CREATE INDEX tasks_ended ON tasks (place, due) WHERE state = 'waiting' AND ended = 1;
 CREATE INDEX tasks_finished ON tasks (place, finished) WHERE phase = 'open' AND ref <> '';
 """
 
@@ -132,7 +134,6 @@ class Queue:
         for setting in (
             "locking_mode = EXCLUSIVE",
             "journal_mode = WAL",
-            "synchronous = FULL",
             "foreign_keys = ON",
             "journal_size_limit = 16777216",
         ):
@@ -148,9 +149,11 @@ class Queue:
         self._db.execute("COMMIT")
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """``durable``: it is there after the machine has lost its power, too, and not only after a kill."""
         with self._lock:
             try:
+                self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._db
@@ -172,7 +175,7 @@ class Queue:
         Raises FullError when too many wait already.
         """
         new = ended = known = 0
-        with self._transaction() as db:
+        with self._transaction(durable=True) as db:
             (waiting,) = db.execute(
                 "SELECT count(*) FROM tasks WHERE place = ? AND state = 'waiting'", (EXPLAIN,)
             ).fetchone()
@@ -209,8 +212,8 @@ class Queue:
 
     def take(self, place: str, now: int, *, only_ended: bool = False) -> Task | None:
         """The next thing to do at a place; it counts as begun from now on. ``only_ended``: nothing that still fires."""
-        ended = "AND a.ends IS NOT NULL" if only_ended else ""
-        with self._transaction() as db:
+        ended = "AND t.ended = 1" if only_ended else ""
+        with self._transaction(durable=place != EXPLAIN) as db:
             row = db.execute(
                 f"""
                 SELECT t.id, t.phase, t.since, t.tries, o.ref, a.id, a.fingerprint, a.starts, a.ends, a.received,
@@ -232,7 +235,7 @@ class Queue:
         """It is done; ``ref`` names what was made, empty for nothing, and ``note`` says why nothing. What was opened
         with its end in it needs no closing.
         """
-        with self._transaction() as db:
+        with self._transaction(durable=bool(ref)) as db:
             if task.phase == "open" and task.kept.alert.ends is not None:
                 db.execute(
                     "UPDATE tasks SET state = 'done', finished = ? WHERE alert = ? AND place = ? AND phase = 'close'",
@@ -251,9 +254,9 @@ class Queue:
             db.execute("UPDATE tasks SET state = 'done', problem = '', finished = ? WHERE id = ?", (now, task.id))
             (ends,) = db.execute("SELECT ends FROM alerts WHERE id = ?", (task.kept.id,)).fetchone()
             for place in places:
-                _add(db, task.kept.id, place, "open", now)
+                _add(db, task.kept.id, place, "open", now, ends is not None)
                 if ends is not None:
-                    _add(db, task.kept.id, place, "close", now)
+                    _add(db, task.kept.id, place, "close", now, True)
         self.wake()
 
     def later(self, task: Task, due: int, problem: str, *, begun: bool = True) -> None:
@@ -409,19 +412,20 @@ def _begin(db: sqlite3.Connection, alert: Alert, now: int) -> None:
         (alert.fingerprint, alert.starts, now, orjson.dumps(given).decode()),
     )
     assert cursor.lastrowid is not None
-    _add(db, cursor.lastrowid, EXPLAIN, "open", now)
+    _add(db, cursor.lastrowid, EXPLAIN, "open", now, False)
 
 
 def _end(db: sqlite3.Connection, alert: int, ends: int, now: int) -> None:
     db.execute("UPDATE alerts SET ends = ? WHERE id = ?", (ends, alert))
+    db.execute("UPDATE tasks SET ended = 1 WHERE alert = ?", (alert,))
     for (place,) in db.execute(
         "SELECT place FROM tasks WHERE alert = ? AND phase = 'open' AND place <> ? ORDER BY id", (alert, EXPLAIN)
     ).fetchall():
-        _add(db, alert, place, "close", now)
+        _add(db, alert, place, "close", now, True)
 
 
-def _add(db: sqlite3.Connection, alert: int, place: str, phase: Phase, now: int) -> None:
+def _add(db: sqlite3.Connection, alert: int, place: str, phase: Phase, now: int, ended: bool) -> None:
     db.execute(
-        "INSERT INTO tasks (alert, place, phase, state, since, due) VALUES (?, ?, ?, 'waiting', ?, ?)",
-        (alert, place, phase, now, now),
+        "INSERT INTO tasks (alert, place, phase, state, ended, since, due) VALUES (?, ?, ?, 'waiting', ?, ?, ?)",
+        (alert, place, phase, ended, now, now),
     )

@@ -66,11 +66,8 @@ def sinks(options: Options) -> list[Sink]:
 
 
 def objectives(paths: Sequence[Path]) -> dict[str, Objective]:
-    """The objectives of files and folders, by id. Raises UsageError where one is wrong, and where there is none."""
-    found = {objective.id: objective for objective in load(paths)}
-    if not found:
-        raise UsageError(f"There are no objectives in {', '.join(map(str, paths))}.", "Correct --slo.")
-    return found
+    """The objectives of files and folders, by id. Raises UsageError where one is wrong."""
+    return {objective.id: objective for objective in load(paths)}
 
 
 def _folder(options: Options) -> Path:

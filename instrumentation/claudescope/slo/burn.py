@@ -1,19 +1,28 @@
-"""How fast a budget burns, from exact counts: the arithmetic that the rules, the plan and the embedded server share."""
+"""How fast a budget burns, from counts: the arithmetic that the rules, the plan and the embedded server share.
+
+A tier fires while the share of bad events is over its bound in its short and in its long window, and is no chance: in
+at least one of the objective's windows from its short to its long one, the bad events are more than the Poisson tail
+allows. Few failures close together are evidence in a short window, and failures far apart in a long one; a window that
+must be right for both is right for neither (the figures are in docs/slo-plan.md).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ..signals.poisson import critical_count, tail
 from .objective import Objective, Tier
+from .window import Window
 
-__all__ = ["ROUNDING", "Counts", "burn_rate", "fires", "needed"]
+__all__ = ["ROUNDING", "Counts", "alpha_of", "burn_rate", "evidence_windows", "fires", "needed"]
 
 ROUNDING: Final = 0.25
 """How much a count may lack. Prometheus's counts are rates times a window: not whole, and one failure of a process that
 lived for two scrapes comes out as 1.5, which must not pass for two.
 """
+_HOUR: Final = Window(3600)
 
 
 class Counts(NamedTuple):
@@ -28,28 +37,47 @@ def burn_rate(counts: Counts, budget: float) -> float | None:
     return counts.bad / counts.total / budget if counts.total > 0 else None
 
 
-def needed(total: float, objective: Objective) -> int:
-    """Bad events that a long window with ``total`` events must hold before a tier of the objective may fire."""
+def alpha_of(objective: Objective, window: Window) -> float:
+    """The chance that is allowed in one window. ``Objective.alpha`` is that of an hour: a shorter window comes more
+    often in a month and gets less, down to half; a longer one up to twice as much.
+    """
+    return objective.alpha * min(2.0, max(0.5, window.seconds / _HOUR.seconds))
+
+
+def evidence_windows(objective: Objective, tier: Tier) -> tuple[Window, ...]:
+    """The windows whose bad events can show that it is no chance, ascending: those of all tiers from the tier's short
+    window to its long one.
+    """
+    every = {window for each in objective.tiers for window in (each.short, each.long)}
+    return tuple(sorted(window for window in every if tier.short <= window <= tier.long))
+
+
+def needed(total: float, objective: Objective, window: Window = _HOUR) -> int:
+    """Bad events that a window with ``total`` events must hold to be no chance, at least 2 unless ``alpha`` is 0."""
     if objective.alpha <= 0:
         return objective.min_events
-    return max(objective.min_events, critical_count(total * objective.budget, objective.alpha))
+    return max(objective.min_events, critical_count(total * objective.budget, alpha_of(objective, window)))
 
 
-def fires(objective: Objective, tier: Tier, short: Counts, long: Counts) -> bool:
-    """Whether a tier's condition holds now; its ``wait`` is the caller's."""
+def fires(objective: Objective, tier: Tier, counts: Mapping[str, Counts]) -> bool:
+    """Whether a tier's condition holds now; its ``wait`` is the caller's.
+
+    ``counts`` are by the window's spelling; those of the tier and of ``evidence_windows`` must be there.
+    """
     bound = tier.factor * objective.budget
-    if short.total <= 0 or long.total <= 0:
-        return False
-    if short.bad / short.total <= bound or long.bad / long.total <= bound:
-        return False
-    return _enough(math.floor(long.bad + ROUNDING), long.total, objective)
+    for window in (tier.short, tier.long):
+        bad, total = counts[str(window)]
+        if total <= 0 or bad / total <= bound:
+            return False
+    return any(_enough(counts[str(window)], objective, window) for window in evidence_windows(objective, tier))
 
 
-def _enough(count: int, total: float, objective: Objective) -> bool:
-    """Whether ``count >= needed(total, objective)``, without looking for that one."""
+def _enough(counts: Counts, objective: Objective, window: Window) -> bool:
+    """Whether the bad events are ``needed`` ones, without looking for that number."""
+    count = math.floor(counts.bad + ROUNDING)
     if count < objective.min_events or objective.alpha <= 0:
         return count >= objective.min_events
-    mean = total * objective.budget
-    if objective.alpha <= 0.1 and count <= mean + math.sqrt(mean):  # a tail of more than .15
+    mean, alpha = counts.total * objective.budget, alpha_of(objective, window)
+    if alpha <= 0.1 and count <= mean + math.sqrt(mean):  # whose tail is over .15
         return False
-    return count >= 2 and tail(count, mean) < objective.alpha
+    return count >= 2 and tail(count, mean) < alpha

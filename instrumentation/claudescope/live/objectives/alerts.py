@@ -13,6 +13,8 @@ import orjson
 
 from ...slo.burn import Counts, burn_rate
 from ...slo.objective import Objective, Tier
+from ...slo.rules.alerts import burn_name
+from ...slo.rules.series import camel
 
 __all__ = ["ABSENT", "CANARY", "Alert", "absent_alert", "canary_alert", "notice", "tier_alert"]
 
@@ -47,7 +49,7 @@ def tier_alert(
     """A tier fires; ``short`` and ``long`` are what its windows hold."""
     notice = objective.page if tier.severity == "page" else objective.ticket
     labels = {
-        **_labels(objective, group, tier.severity),
+        **_labels(objective, burn_name(objective), group, tier.severity),
         "burnrate_tier": tier.name,
         "long": str(tier.long),
         "short": str(tier.short),
@@ -70,7 +72,7 @@ def absent_alert(objective: Objective, group: Mapping[str, str], last_ms: int, u
     """There were events and there are none any more."""
     summary = f"{objective.service}: {objective.name} has no data"
     told = f"The last event came about {_time(last_ms)}; absent_after is {objective.absent_after}."
-    labels = {**_labels(objective, group, "ticket"), "burnrate_tier": ABSENT}
+    labels = {**_labels(objective, f"{camel(objective.name)}Absent", group, "ticket"), "burnrate_tier": ABSENT}
     return Alert(labels, _annotations(objective, summary, told, url))
 
 
@@ -78,12 +80,11 @@ def canary_alert(objective: Objective, group: Mapping[str, str], told: str, url:
     """The canary is worse than the baseline."""
     assert objective.canary is not None
     summary = f"{objective.service}: the canary {objective.canary.canary} fails {objective.name}"
-    labels = {**_labels(objective, group, "page"), "burnrate_tier": CANARY}
+    labels = {**_labels(objective, f"{camel(objective.name)}Canary", group, "page"), "burnrate_tier": CANARY}
     return Alert(labels, _annotations(objective, summary, told, url))
 
 
-def _labels(objective: Objective, group: Mapping[str, str], severity: str) -> dict[str, str]:
-    name = objective.alert or "".join(part.capitalize() for part in objective.name.split("-")) + "Burn"
+def _labels(objective: Objective, name: str, group: Mapping[str, str], severity: str) -> dict[str, str]:
     return {
         "alertname": name,
         "claudescope_slo": objective.id,

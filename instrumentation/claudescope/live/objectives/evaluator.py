@@ -162,9 +162,8 @@ class Evaluator:
         seen = set()
         for group in reading.groups:
             for tier in objective.tiers:
-                short, long = group.windows[str(tier.short)], group.windows[str(tier.long)]
                 notice = objective.page if tier.severity == "page" else objective.ticket
-                holds = not notice.disabled and fires(objective, tier, short, long)
+                holds = not notice.disabled and fires(objective, tier, group.windows)
 
                 def say(group: GroupReading = group, tier: Tier = tier) -> Alert:
                     short, long = group.windows[str(tier.short)], group.windows[str(tier.long)]

@@ -172,7 +172,7 @@ def _tier(objective: Objective, tier: Tier, group: GroupReading, book: Book) -> 
         "burn_short": burn_rate(short, objective.budget),
         "burn_long": burn_rate(long, objective.budget),
         "bad_long": int(long.bad),
-        "needed": needed(long.total, objective),
+        "needed": needed(long.total, objective, tier.long),
         "state": alarm.state,
         "since_ms": alarm.fired_ms if alarm.fired_ms is not None else alarm.active_ms,
     }

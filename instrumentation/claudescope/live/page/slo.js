@@ -134,9 +134,9 @@ function tierHead() {
 function tierRow(tier) {
   const words = tier.state === "firing" ? `fires, ${tier.severity}` : tier.state === "pending" ? "pending" : "quiet";
   const since = tier.since_ms === null ? null : `Since ${time(tier.since_ms)}`;
-  const capped = tier.asked === null ? null : `A factor of ${tier.asked} could never fire: a share of bad events is never over 1`;
+  const asks = [tier.needed > 1 && `with ${count(tier.needed)} bad events or more in ${tier.long}; there are ${count(tier.bad_long)}`, tier.asked !== null && `a factor of ${tier.asked} could never fire, since a share is never over 1`].filter(Boolean).join("; ") || null;
   return el("tr", { "data-tier": tier.name, "data-state": tier.state }, el("th", { scope: "row", title: tier.name }, `${tier.short} and ${tier.long}`),
-    el("td.number", {}, `${times(tier.burn_short)} / ${times(tier.burn_long)}`), el("td.number", { title: capped }, `${Number(tier.factor.toPrecision(4))}×${tier.needed > 1 ? `, ${count(tier.needed)} bad` : ""}`),
+    el("td.number", {}, `${times(tier.burn_short)} / ${times(tier.burn_long)}`), el("td.number", { title: asks }, `${Number(tier.factor.toPrecision(4))}×`),
     el("td", { title: since }, el(tier.state === "firing" ? "span.tag.bad" : tier.state === "pending" ? "span.tag.warn" : "span.quiet", {}, words)));
 }
 

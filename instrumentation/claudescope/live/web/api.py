@@ -20,6 +20,7 @@ from .figures import Figures
 from .metrics import Metrics
 from .openapi import document
 from .runs import Runs
+from .slometrics import slo_families
 from .slos import Objectives, Slos
 from .spanmetrics import StepTotals
 from .status import Status
@@ -75,6 +76,7 @@ class Api:
                 writer=writer,
                 hub=hub,
                 store_bytes=lambda: _size(folder),
+                slos=lambda: slo_families(slos.evaluator.readings()) if slos is not None else [],
             ),
         )
         self.endpoints = [endpoint for room in rooms for endpoint in room.endpoints()]

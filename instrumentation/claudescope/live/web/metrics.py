@@ -62,6 +62,7 @@ class Metrics:
         writer: Writer,
         hub: Hub,
         store_bytes: Callable[[], int],
+        slos: Callable[[], list[Metric]] = list,
     ) -> None:
         self._ingest = ingest
         self._counters = counters
@@ -70,6 +71,7 @@ class Metrics:
         self._writer = writer
         self._hub = hub
         self._store_bytes = store_bytes
+        self._slos = slos
         self._started = time.time()
         self._one = asyncio.Lock()
 
@@ -91,7 +93,8 @@ class Metrics:
             families = self._totals.families(self._counters.senders)
             for name, series in self._ingest.points.families().items():
                 families[name] = [*families.get(name, ()), *series]
-            exposition = Exposition(families, await asyncio.to_thread(self._own))
+            own = [*self._slos(), *await asyncio.to_thread(self._own)]
+            exposition = Exposition(families, own)
             accept = asked.request.headers.get("accept", "")
             body, media = await asyncio.to_thread(exposition.render, accept)
         return await compressed(body, media, asked.request)

@@ -2,40 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .candidates import Candidate, Candidates
 from .cells import Cells
+from .chance import Chance
 from .explanation import Explanation, Slice, Traces
-from .scan import scan
+from .tuning import DEFAULT, Tuning
+from .usual import quiet, usual
 
 __all__ = ["explain"]
 
 
 def explain(
-    cells: Cells, *, traces: Traces | None = None, noun: str = "events", most: int = 3, seed: int = 0
+    cells: Cells, *, traces: Traces | None = None, noun: str = "events", seed: int = 0, tuning: Tuning = DEFAULT
 ) -> Explanation:
-    """Which slices hold the bad events beyond what the baseline makes of now's total.
+    """Which slices hold the bad events beyond what was to be expected of now's events.
 
-    ``noun`` is what is counted (``steps``, ``calls``), ``most`` how many slices at most, ``traces`` gives examples of
-    one. The same cells and seed give the same answer.
+    ``noun`` is what is counted (``steps``, ``calls``); ``traces`` gives examples of a slice. The same cells and seed
+    give the same answer. Where nothing can be said, or nothing stands out, that is the answer, with its reason.
     """
-    now, before = cells.now, cells.before
-    if not now.total or not before.total:
-        return Explanation("insufficient_data", (), now, 0.0, f"There are no {noun} to compare.", noun)
-    expected = now.total * before.bad / before.total
-    found = sorted(scan(cells), key=lambda candidate: -candidate.llr)[:most]
-    excess = max(now.bad - expected, 1e-9)
+    now = cells.now
+    baseline = quiet(cells, tuning)
+    if not now.total or not baseline.before.total:
+        when = "now" if not now.total else "in the baseline"
+        return Explanation("insufficient_data", (), now, 0.0, f"There were no {noun} {when}.", noun)
+    expected = usual(baseline, tuning)
+    found = Candidates(baseline, expected, tuning)
+    whole = found.all_expected
+    if 0 < now.bad < tuning.least_bad:
+        reason = f"{_bad(now.bad, noun)} are too few to tell where they come from."
+        return Explanation("insufficient_data", (), now, whole, reason, noun)
+    chance = Chance(found, expected.shape, seed)
+    chosen = _chosen(found, chance)
+    if not chosen:
+        return Explanation("none", (), now, whole, "No slice stands out.", noun)
+    if found.everything() > sum(one.score for one in chosen):
+        times = now.bad / whole
+        reason = f"No slice stands out: there were {times:.2g} times as many bad {noun} as expected, in every part."
+        return Explanation("none", (), now, whole, reason, noun)
+    told = [*chosen, *_near(found, chosen)]
+    excess = _whole_excess(found, chosen)
     slices = tuple(
         Slice(
-            dict(one.labels),
-            one.bad,
-            one.total,
-            one.expected,
-            one.llr,
-            1.0,
-            min(1.0, (one.bad - one.expected) / excess),
-            tuple(traces(dict(one.labels)))[:3] if traces else (),
+            labels=(labels := found.names(one)),
+            bad=one.bad,
+            total=found.total(one),
+            expected=one.expected,
+            share=min(1.0, one.excess / excess),
+            p=chance.of(one.score),
+            alternative=one not in chosen,
+            traces=tuple(traces(labels))[:3] if traces and one in chosen else (),
         )
-        for one in found
+        for one in told
     )
-    if not slices:
-        return Explanation("none", (), now, expected, "No slice stands out.", noun)
-    return Explanation("slices", slices, now, expected, "", noun)
+    return Explanation("slices", slices, now, whole, "", noun)
+
+
+def _chosen(found: Candidates, chance: Chance) -> list[Candidate]:
+    """The best slice; then, of the events that it does not hold, the best one that does not overlap it; and so on."""
+    tuning = found.tuning
+    chosen: list[Candidate] = []
+    while len(chosen) < tuning.most:
+        for one in found.best(chosen):
+            if any(one.overlaps(other) for other in chosen):
+                continue
+            if chosen and one.excess < tuning.least_share * _whole_excess(found, [*chosen, one]):
+                continue
+            rise = one.excess / found.all_expected
+            if one.score * rise >= tuning.weight and chance.of(one.score) < tuning.alpha:
+                chosen.append(one)
+                break
+        else:
+            break
+    return chosen
+
+
+def _whole_excess(found: Candidates, chosen: Sequence[Candidate]) -> float:
+    """Bad events beyond what was expected: of all, or of the slices where fewer than expected came elsewhere."""
+    return max(found.all_bad - found.all_expected, sum(one.excess for one in chosen))
+
+
+def _near(found: Candidates, chosen: list[Candidate]) -> list[Candidate]:
+    """Other descriptions of the best slice's events that are nearly as good."""
+    least = found.tuning.near * chosen[0].score
+    others = [one for one in found.best() if one not in chosen and one.score >= least and one.overlaps(chosen[0])]
+    return others[: min(found.tuning.others, found.tuning.most - len(chosen))]
+
+
+def _bad(count: float, noun: str) -> str:
+    return f"{count:g} bad {noun}"

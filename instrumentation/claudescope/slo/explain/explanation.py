@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ..burn import Counts
+from .picture import picture
+from .sentences import Claim, sentences
 
 __all__ = ["Explanation", "Slice", "Trace", "Traces", "Verdict"]
 
@@ -36,11 +39,12 @@ class Slice:
     total: float
     expected: float
     """Bad events that were to be expected of this total."""
-    llr: float
-    p: float
-    """Chance that the best of all slices looks like this when nothing is wrong. Not the chance of being the cause."""
     share: float
     """Of the bad events beyond what was expected of all, from 0 to 1."""
+    p: float
+    """Chance that the best of all slices looks like this where nothing is wrong. Not the chance of being the cause."""
+    alternative: bool = False
+    """Another description of the first slice's events, nearly as good; the others overlap no other one."""
     traces: tuple[Trace, ...] = ()
 
     @property
@@ -48,8 +52,13 @@ class Slice:
         """Bad events beyond what was expected."""
         return self.bad - self.expected
 
+    @property
+    def llr(self) -> float:
+        """Poisson log likelihood ratio of these bad events against the expected ones (Kulldorff 1997)."""
+        return self.bad * math.log(self.bad / self.expected) - self.excess if self.bad > self.expected else 0.0
+
     def json(self) -> dict[str, Any]:
-        """As ``claudescope slo explain --json`` prints it; ``traces`` only where there are any."""
+        """As ``claudescope slo explain --json`` prints it; ``alternative`` and ``traces`` only where they apply."""
         found: dict[str, Any] = {
             "labels": dict(self.labels),
             "bad": _short(self.bad),
@@ -58,8 +67,10 @@ class Slice:
             "excess": _short(self.excess),
             "share": round(self.share, 4),
             "llr": _short(self.llr),
-            "p": self.p,
+            "p": float(f"{self.p:.3g}"),
         }
+        if self.alternative:
+            found["alternative"] = True
         if self.traces:
             found["traces"] = [trace._asdict() for trace in self.traces]
         return found
@@ -74,9 +85,9 @@ class Explanation:
     now: Counts
     """All events of the window that is explained."""
     expected: float
-    """Bad events that were to be expected of them."""
+    """Bad events that were to be expected of them; 0 where there was no baseline."""
     reason: str
-    """One sentence."""
+    """One sentence where there are no slices."""
     noun: str = "events"
 
     def json(self) -> dict[str, Any]:
@@ -84,8 +95,28 @@ class Explanation:
         return {"verdict": self.verdict, "slices": [found.json() for found in self.slices]}
 
     def text(self) -> str:
-        """Plain sentences, a line each."""
-        return self.reason
+        """Plain sentences, a line each, with the counts behind each claim."""
+        return "\n".join(sentences(self.claims(), self.now.bad, self.expected, self.noun, self.reason))
+
+    def svg(self) -> str:
+        """A picture of the slices' shares, that needs nothing else and follows the reader's light or dark scheme."""
+        return picture(self.claims(), self.noun, self.reason)
+
+    def claims(self) -> list[Claim]:
+        """What text and picture say of each slice."""
+        return [
+            Claim(
+                found.labels,
+                found.bad,
+                found.total,
+                found.expected,
+                found.share,
+                found.p,
+                found.alternative,
+                tuple(trace.url or trace.id for trace in found.traces),
+            )
+            for found in self.slices
+        ]
 
 
 def _short(value: float) -> float:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ..burn import Counts
 from .cells import Cells
+from .tuning import Tuning
 
-__all__ = ["Usual", "log_probability", "usual"]
-
-PRIOR: Final = 5.0
-"""Bad events at the whole's rate that are added to a cell's own history: a cell with none is as the whole."""
-SHAPES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Shapes that are tried; 1 / sqrt(shape) is the coefficient of variation of a rate from window to window."""
-ONE_WINDOW: Final = 4.0
-"""The shape where the baseline has a single window, which says nothing about it: a rate may vary by half."""
+__all__ = ["Usual", "log_probability", "quiet", "usual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +23,23 @@ class Usual:
     """Of the gamma distribution of rates around their mean, the same for all."""
 
 
-def usual(cells: Cells) -> Usual:
+def quiet(cells: Cells, tuning: Tuning) -> Cells:
+    """The cells without the windows of the baseline that burned themselves, or had no events: they are not usual."""
+    rates = []
+    for at in range(cells.windows):
+        total = sum(row.before[at].total for row in cells.rows)
+        rates.append(sum(row.before[at].bad for row in cells.rows) / total if total else math.inf)
+    finite = sorted(rate for rate in rates if rate < math.inf)
+    if not finite:
+        return cells
+    most = tuning.burning * finite[(len(finite) - 1) // 2]
+    keep = [at for at, rate in enumerate(rates) if rate < math.inf and (rate <= most or len(finite) < 3)]
+    rows = (row._replace(before=tuple(row.before[at] for at in keep)) for row in cells.rows)
+    kept = tuple(row for row in rows if row.now.total or any(counts.total for counts in row.before))
+    return Cells(cells.dimensions, kept, len(keep))
+
+
+def usual(cells: Cells, tuning: Tuning) -> Usual:
     """Expects of each cell its own rate in the baseline, and measures how well that foretold single windows.
 
     The cells must have events in the baseline.
@@ -41,8 +50,8 @@ def usual(cells: Cells) -> Usual:
         Counts(sum(counts.bad for counts in row.before), sum(counts.total for counts in row.before))
         for row in cells.rows
     ]
-    expected = tuple(row.now.total * _rate(own, rate) for row, own in zip(cells.rows, sums, strict=True))
-    return Usual(expected, _shape(cells, sums, rate) if cells.windows > 1 else ONE_WINDOW)
+    expected = tuple(row.now.total * _rate(own, rate, tuning.prior) for row, own in zip(cells.rows, sums, strict=True))
+    return Usual(expected, _shape(cells, sums, rate, tuning) if cells.windows > 1 else tuning.one_window)
 
 
 def log_probability(count: float, mean: float, shape: float) -> float:
@@ -55,17 +64,21 @@ def log_probability(count: float, mean: float, shape: float) -> float:
     )
 
 
-def _rate(own: Counts, rate: float) -> float:
-    """The mean of a gamma distribution: ``PRIOR`` events at the whole's rate, and then what was seen."""
-    return (own.bad + PRIOR) / (own.total + PRIOR / rate)
+def _rate(own: Counts, rate: float, prior: float) -> float:
+    """The mean of a gamma distribution: ``prior`` events at the whole's rate, and then what was seen."""
+    return (own.bad + prior) / (own.total + prior / rate)
 
 
-def _shape(cells: Cells, sums: Sequence[Counts], rate: float) -> float:
+def _shape(cells: Cells, sums: Sequence[Counts], rate: float, tuning: Tuning) -> float:
     """The most likely one, each window foretold by the others."""
     seen = [
-        (counts.bad, counts.total * _rate(Counts(own.bad - counts.bad, own.total - counts.total), rate))
+        (counts.bad, counts.total * _rate(_without(own, counts), rate, tuning.prior))
         for row, own in zip(cells.rows, sums, strict=True)
         for counts in row.before
         if counts.total
     ]
-    return max(SHAPES, key=lambda shape: sum(log_probability(bad, mean, shape) for bad, mean in seen))
+    return max(tuning.shapes, key=lambda shape: sum(log_probability(bad, mean, shape) for bad, mean in seen))
+
+
+def _without(sums: Counts, part: Counts) -> Counts:
+    return Counts(max(0.0, sums.bad - part.bad), max(0.0, sums.total - part.total))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate, pairwise, repeat
 from operator import gt, mul, sub
 
 __all__ = ["Samples", "rates"]
@@ -45,7 +45,7 @@ def _each(found: list[float], samples: Samples, seconds: int, step: int, upto: i
     """The definition, one evaluation at a time."""
     at = [index for index in range(upto) if samples[index] is not None]
     values = [value for value in samples[:upto] if value is not None]
-    gains = (now - before if now >= before else now for before, now in zip(values, values[1:], strict=False))
+    gains = (now - before if now >= before else now for before, now in pairwise(values))
     grown = list(accumulate(gains, initial=0.0))
     first = last = 0
     for index in range(at[0] if at else upto, upto):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from itertools import accumulate, compress, repeat
 from operator import add, gt, mul, sub
 from typing import Final
 
-from ..burn import Counts, fires
+from ..burn import Counts, evidence_windows, fires
 from ..objective import Objective, Tier
 from ..tiers import FROM_COUNTERS
 from .alerts import Alert, alerts
@@ -44,14 +43,15 @@ class Evaluation:
         return self._counts[seconds]
 
     def _read(self, seconds: int) -> tuple[list[float], list[float]]:
-        bad, good = (
-            reduce(lambda one, other: list(map(add, one, other)), (rates(each, seconds, self.step) for each in counters))
-            if counters
-            else [0.0] * self.length
-            for counters in (self._bad, self._good)
-        )
+        bad, good = (self._rates(counters, seconds) for counters in (self._bad, self._good))
         total = map(add, bad, good)
         return list(map(mul, bad, repeat(float(seconds)))), list(map(mul, total, repeat(float(seconds))))
+
+    def _rates(self, counters: Sequence[Samples], seconds: int) -> list[float]:
+        found = [0.0] * self.length
+        for samples in counters:
+            found = list(map(add, found, rates(samples, seconds, self.step)))
+        return found
 
     def _summed(self, seconds: int) -> tuple[list[float], list[float]]:
         if self._sums is None:
@@ -69,15 +69,14 @@ class Evaluation:
         """The evaluations at which the tier's condition holds."""
         # first, without divisions, what is at least nearly over the bound in both windows; then the condition itself
         bound = tier.factor * objective.budget * _NEARLY
-        (short_bad, short_total), (long_bad, long_total) = self.counts(tier.short.seconds), self.counts(tier.long.seconds)
-        over = list(compress(range(self.length), map(gt, short_bad, map(mul, short_total, repeat(bound)))))
+        (short_bad, short_total), (long_bad, long_total) = (self.counts(w.seconds) for w in (tier.short, tier.long))
+        above = compress(range(self.length), map(gt, short_bad, map(mul, short_total, repeat(bound))))
+        over = [at for at in above if long_bad[at] > bound * long_total[at]]
+        windows = {window: self.counts(window.seconds) for window in evidence_windows(objective, tier)}
         return [
             at
             for at in over
-            if long_bad[at] > bound * long_total[at]
-            and fires(
-                objective, tier, Counts(short_bad[at], short_total[at]), Counts(long_bad[at], long_total[at])
-            )
+            if fires(objective, tier, {str(w): Counts(bad[at], total[at]) for w, (bad, total) in windows.items()})
         ]
 
     def alerts(self, objective: Objective, tier: Tier) -> list[Alert]:

@@ -42,10 +42,10 @@ def hour_expression() -> str:
     return f"vector(time()) - vector(time()) % {HOUR.seconds}"
 
 
-def within(series: str, moment: str, days: int, step: str) -> str:
-    """The values of ``series`` at every ``step`` of the last ``days`` that is after ``moment``, a recorded unix time.
+def within(series: str, moment: str, span: object, step: object) -> str:
+    """The values of ``series`` at every ``step`` of the last ``span`` that is after ``moment``, a recorded unix time.
 
     A range has a fixed length, so it is the longest that the period can be. ``@ end()`` is the time of the evaluation
     also inside the range, where ``time()`` is that of each value. The value at the moment itself is of the time before.
     """
-    return f"({series} and on () (vector(time()) > on () {moment} @ end()))[{days}d:{step}]"
+    return f"({series} and on () (vector(time()) > on () {moment} @ end()))[{span}:{step}]"

@@ -108,8 +108,8 @@ def _events(objective: Objective, window: Period) -> list[Recording]:
 def _since_start(objective: Objective, of_an_hour: str, rate: str, period: CalendarPeriod) -> str:
     """The whole hours since the period began, and the five-minute rates since the last whole hour."""
     start, hour = (series.of(objective, f"slo:period:{name}_seconds") for name in ("start", "hour"))
-    hours = f"sum_over_time({within(of_an_hour, start, period.seconds // 86_400, '1h')})"
-    minutes = f"{SHORTEST.seconds} * sum_over_time({within(rate, hour, 1, '5m')})"
+    hours = f"sum_over_time({within(of_an_hour, start, Window(period.seconds), HOUR)})"
+    minutes = f"{SHORTEST.seconds} * sum_over_time({within(rate, hour, HOUR, SHORTEST)})"
     # told apart, or the second would be dropped for the first
     named = (f'label_replace({expr}, "part", "{part}", "", "")' for part, expr in (("hours", hours), ("rest", minutes)))
     return "\nor\n".join(named)
@@ -134,7 +134,7 @@ def _shares(objective: Objective, source: Ratio, window: Period) -> list[Recordi
     name = f"slo:sli_error:ratio_rate{window}"
     if isinstance(window, CalendarPeriod):
         start = series.of(objective, "slo:period:start_seconds")
-        hours = within(series.error_ratio(objective, HOUR), start, window.seconds // 86_400, "1h")
+        hours = within(series.error_ratio(objective, HOUR), start, Window(window.seconds), HOUR)
         expr = f"avg_over_time({hours})"
     elif window == objective.period:
         expr = f"avg_over_time({series.error_ratio(objective, SHORTEST)}[{window}])"

@@ -5,7 +5,6 @@ It is written by hand and not by PyYAML: expressions stay readable, and 200 obje
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
@@ -103,14 +102,20 @@ def _mapping(name: str, values: Mapping[str, str]) -> Iterable[str]:
 
 
 def _scalar(text: str) -> str:
-    """Plain where YAML cannot take it for anything else, quoted as JSON otherwise, and single-quoted where that spares
+    """Plain where YAML cannot take it for anything else, double-quoted otherwise, and single-quoted where that spares
     escapes.
     """
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and not text.endswith(":"):
         return text
     if '"' in text and "'" not in text and text.isprintable():
         return f"'{text}'"
-    return json.dumps(text, ensure_ascii=not text.isprintable())
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '\\"':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def _duration(seconds: int) -> str:

@@ -49,7 +49,7 @@ class Scenario(NamedTuple):
 def scenarios(objective: Objective) -> list[Scenario]:
     """What every objective is tested with; where the objective cannot tell, a scenario is left out."""
     budget = objective.budget
-    long = max([tier.wait.seconds for tier in objective.tiers], default=0) // MINUTE + 8
+    long = max([tier.wait.seconds for tier in objective.tiers], default=0) // MINUTE + 16
     found = [Scenario("quiet", (Stretch(20, _BUSY),), (20,))]
     shares = {"all events fail": 1.0, "20 % fail": 0.2}
     if budget < 0.5:

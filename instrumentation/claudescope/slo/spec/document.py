@@ -15,6 +15,7 @@ _MOST_BYTES: Final = 4_000_000
 _MOST_NODES: Final = 200_000
 """Counted with every alias spelled out, so that a few lines of anchors cannot fill the memory."""
 _MOST_DEPTH: Final = 40
+_DEEP: Final = (f"There are over {_MOST_DEPTH} levels.", "No specification has more than ten.")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STANDARD: Final = "tag:yaml.org,2002:"
@@ -206,7 +207,7 @@ class _Composer:
         if tag not in ("", "!") and tag.removeprefix(_STANDARD) not in ("map", "seq"):
             raise DocumentError(line, f"The tag {_short_tag(tag)} means nothing here.", "Remove it.")
         if len(self.stack) >= _MOST_DEPTH:
-            raise DocumentError(line, f"There are over {_MOST_DEPTH} levels.", "No specification has more than ten.")
+            raise DocumentError(line, *_DEEP)
         self.open.append((event.anchor or "", line))
         self.stack.append(Mapping(line) if isinstance(event, yaml.MappingStartEvent) else Sequence(line))
 
@@ -259,16 +260,18 @@ def _short_tag(tag: str) -> str:
 
 def _syntax(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
     mark = error.problem_mark or error.context_mark
-    at = mark.line if mark is not None else 0
     lines = text.splitlines() or [""]
+    at = min(mark.line if mark is not None else 0, len(lines) - 1)
     said = " ".join(part for part in (error.problem, error.context) if part)
-    written = lines[min(at, len(lines) - 1)]
-    start = error.context_mark.line if error.context_mark is not None else at
+    written = lines[at]
+    start = min(error.context_mark.line, at) if error.context_mark is not None else at
     what, fix = f"This is not YAML: {said}.", "Look at the indentation, the quotes and the colons here."
     if "\t" in written[: len(written) - len(written.lstrip())]:
         what, fix = "The line is indented with a tab.", "Indent with spaces."
     elif "end of stream" in said or "quoted scalar" in said:
         at, what, fix = start, "A quotation mark is opened here and never closed.", "Close it."
+    elif "nesting depth" in said:
+        what, fix = _DEEP
     elif "mapping values are not allowed" in said:
         what, fix = (
             "There is a second colon, or the line is indented deeper than what it belongs to.",
@@ -276,6 +279,11 @@ def _syntax(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
         )
     elif "cannot start any token" in said:
         what, fix = "A value begins with a character that YAML keeps for itself.", "Put the value in quotes."
+    elif "flow node" in said:
+        what, fix = (
+            "A bracket or brace is opened, and its content does not end.",
+            "Close it, or put the text in quotes.",
+        )
     elif "expected ',' or" in said:
         at = start
         what, fix = "A bracket or brace is opened here and not closed.", "Close it, or put the text in quotes."

@@ -44,8 +44,9 @@ def _duration(value: Any, example: str) -> float:
     if NUMBER.fullmatch(text) and float(text) >= 0:
         if float(text) == 0:
             return 0.0
-        number, units = text.lstrip("+"), ("ms", "s") if example.endswith("ms") else ("m", "h")
-        raise wrong(f"is {text}, without a unit", f"Write {number}{units[0]} or {number}{units[1]}.")
+        number = text.lstrip("+")
+        smaller, larger = ("ms", "s") if example.endswith("ms") else ("m", "h")
+        raise wrong(f"is {text}, without a unit", f"Write {number}{smaller} or {number}{larger}.")
     parts = _PART.findall(text)
     known = [_WORDS.get(unit.lower() if len(unit) > 1 or unit in "SHDW" else unit) for _, unit in parts]
     if parts and _PART.sub("", text) == "" and all(known):

@@ -6,17 +6,13 @@ from difflib import get_close_matches
 
 from ...semconv.registry import Metric
 from ..objective import Indicator, LoadBound, Measure, Selection
+from ..rules.queries import UnfitError, bad_and_total, needed_setting
 from .document import Location
 from .groups import SHORT, has_label, label_named, labels_of, metrics_of
 from .models import IndicatorForm, Load
 from .report import Report, spelled
 
 __all__ = ["indicator_of"]
-
-_SETTINGS: dict[Measure, str] = {
-    "step_latency": "CLAUDESCOPE_STEP_BOUNDS",
-    "step_confidence": "CLAUDESCOPE_CONFIDENCE_BOUNDS",
-}
 
 
 def indicator_of(
@@ -51,6 +47,11 @@ def indicator_of(
     metric = _metric(indicator, groups, where, report)
     if metric is not None:
         _check_groups(metric, groups, at, report)
+    if not report.failed_within(at):
+        try:
+            bad_and_total(indicator, groups)
+        except UnfitError as error:
+            report.error(where, f"{spelled(where)}: {error}", error.fix)
     return indicator
 
 
@@ -97,25 +98,29 @@ def _metric(indicator: Indicator, groups: tuple[str, ...], where: Location, repo
     measure, first = indicator.measure, metrics_of(indicator.measure)[0]
     if indicator.bound is None:
         return first
-    wanted = _wanted(indicator, groups)
-    counter = measure in _SETTINGS or indicator.native
-    lacking = [name for name, label in wanted.items() if counter and not has_label(first, label)]
-    bounds = [indicator.bound, *(load.bound for load in indicator.loads)]
-    between = [] if indicator.native else [bound for bound in bounds if bound not in first.boundaries]
     key = "below" if measure == "step_confidence" else "over"
     if measure == "saturation" and indicator.bound == 1:
         report.error((*where, key), f"{spelled((*where, key))} is 1: no more than all can be used.", "Write 0.99.")
         return None
-    if not lacking and not between:
-        return first
-    if indicator.native:
+    setting = needed_setting(indicator, groups)
+    lacking = [name for name, label in _wanted(indicator, groups).items() if not has_label(first, label)]
+    bounds = [indicator.bound, *(load.bound for load in indicator.loads)]
+    between = [] if indicator.native else [bound for bound in bounds if bound not in first.boundaries]
+    if setting:
+        because = f"{_bound(measure, between[0])} is no bucket boundary" if between else f"{lacking[0]} is no label"
+        report.warn(
+            (*where, key),
+            f"{because} of {first.name}: a counter is read instead, which the app records with {setting}.",
+        )
+        return metrics_of(measure)[1]
+    if lacking and indicator.native:
         report.error(
             where,
             f"{spelled(where)}: the histogram {first.name} has no label for {lacking[0]}.",
             "Remove `native: true`, so that a counter with the verdict is read.",
         )
         return None
-    if measure not in _SETTINGS:
+    if between:
         near = sorted(first.boundaries, key=lambda boundary: abs(boundary - between[0]))[:2]
         said = " or ".join(_bound(measure, boundary) for boundary in sorted(near))
         native = ", or `native: true` with Prometheus 3" if measure == "time_to_first_chunk" else ""
@@ -125,14 +130,7 @@ def _metric(indicator: Indicator, groups: tuple[str, ...], where: Location, repo
             f"Write {said}{native}.",
         )
         return None
-    listed = ",".join(_bound(measure, bound) for bound in bounds)
-    because = f"{_bound(measure, between[0])} is no bucket boundary" if between else f"{lacking[0]} is no label"
-    report.warn(
-        (*where, key),
-        f"{because} of {first.name}: a counter is read instead, which the app records with"
-        f" {_SETTINGS[measure]}={listed}.",
-    )
-    return metrics_of(measure)[1]
+    return first
 
 
 def _wanted(indicator: Indicator, groups: tuple[str, ...]) -> dict[str, str]:

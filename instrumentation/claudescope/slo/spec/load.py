@@ -49,7 +49,8 @@ def load(paths: Sequence[Path]) -> list[Objective]:
 def read(paths: Sequence[Path]) -> Reading:
     """The objectives of some files, and what is wrong with them. Raises nothing for what the files hold."""
     reading = Reading()
-    pages = [page for path in _files(paths, reading) for page in _pages(path, reading)]
+    files = list(_files(paths, reading))
+    pages = [page for path in files for page in _pages(path, reading)]
     kinds = [_kind(page) for page in pages]
     slis: dict[str, Indicator] = {}
     for page, kind in zip(pages, kinds, strict=True):
@@ -62,6 +63,8 @@ def read(paths: Sequence[Path]) -> Reading:
             _native(page, reading)
         reading.problems += page.report.errors()
     _unique(reading)
+    order = {_name(path): number for number, path in enumerate(files)}
+    reading.problems.sort(key=lambda problem: (order.get(problem.path, -1), problem.line))
     return reading
 
 
@@ -88,6 +91,10 @@ def _files(paths: Sequence[Path], reading: Reading) -> Iterator[Path]:
                 yield file
 
 
+def _name(path: Path) -> str:
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
 def _bytes(path: Path, reading: Reading) -> bytes | None:
     try:
         return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
@@ -105,7 +112,7 @@ def _pages(path: Path, reading: Reading) -> list[_Page]:
     data = _bytes(path, reading)
     if data is None:
         return []
-    name = "<stdin>" if str(path) == "-" else str(path)
+    name = _name(path)
     digest = hashlib.sha256(data).hexdigest()
     documents: list[Document] = []
     try:

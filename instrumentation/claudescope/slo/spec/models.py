@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from .document import Scalar
 from .durations import Moment, PeriodText, PositiveWindow, Seconds, WindowOrNever
 from .numbers import Chance, Number, Percent, Rate, Share, Whole
-from .scalars import Flag, Index, LabelName, Name, Query, Text, Texts, choice
+from .scalars import Choice, Flag, Index, LabelName, Name, Query, Text, Texts
 
 __all__ = [
     "MEASURE_FORMS",
@@ -50,7 +50,7 @@ class Events(_Form):
     total_query: Annotated[Query, Field(description="PromQL for all events, with `[{{.window}}]`.")]
     per: Annotated[
         Literal["second", "window"] | None,
-        choice("second", "window"),
+        Choice("second", "window"),
         Field(
             description="What the queries count: events a second (`rate`) or a window (`increase`). Only needed where"
             " it cannot be seen from the functions around `[{{.window}}]`."
@@ -104,7 +104,7 @@ class Validity(_StepFilters, _Tool, _Business):
 
     unknown: Annotated[
         Literal["exclude", "bad", "good"],
-        choice("exclude", "bad", "good"),
+        Choice("exclude", "bad", "good"),
         Field(description="What a step is that nobody could check."),
     ] = "exclude"
 
@@ -192,7 +192,7 @@ class WindowForm(_Form):
     name: Annotated[
         Name | None, Field(description="Label `burnrate_tier` of the alert. Default: severity, `short` and `long`.")
     ] = None
-    severity: Annotated[Literal["page", "ticket"], choice("page", "ticket"), Field(description="`page` or `ticket`.")]
+    severity: Annotated[Literal["page", "ticket"], Choice("page", "ticket"), Field(description="`page` or `ticket`.")]
     short: Annotated[PositiveWindow, Field(description="The window that ends the alert soon after the burn ends.")]
     long: Annotated[PositiveWindow, Field(description="The window that must have burned, so that a blip is none.")]
     factor: Annotated[Number, Field(description="Times the budget. 1 uses up exactly the budget in a period.")]
@@ -269,7 +269,8 @@ class Slo(_Form):
         Moment | None, Field(description="How long an alert goes on after its condition ended. Default: 5m.")
     ] = None
     absent_after: Annotated[
-        WindowOrNever, Field(description="Without data for so long, an alert says so; `never`.")
+        WindowOrNever,
+        Field(description="How long without data until an alert says so, or `never`. Default: 15m."),
     ] = None
     alpha: Annotated[
         Chance | None,
@@ -289,7 +290,7 @@ class Spec(_Form):
     """A document."""
 
     version: Annotated[
-        Literal["prometheus/v1"], choice("prometheus/v1"), Field(description="`prometheus/v1`, sloth's form.")
+        Literal["prometheus/v1"], Choice("prometheus/v1"), Field(description="`prometheus/v1`, sloth's form.")
     ]
     service: Annotated[Name, Field(description="The service whose objectives these are.")]
     labels: Annotated[Labels | None, Field(description="Labels of all rules.")] = None

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator
 from ..window import Window
 from .durations import rolling_period
 from .numbers import Percent, share_of
-from .scalars import Flag, Name, Query, Text, choice, scalar_of, wrong
+from .scalars import Choice, Flag, Name, Query, Text, scalar_of, wrong
 from .shape import Refusals
 
 __all__ = ["REFUSED", "Metadata", "Metric", "RatioMetric", "SliDocument", "SliSpec", "SloDocument", "Target"]
@@ -88,7 +88,7 @@ class _QuerySpec(_Form):
 
 
 class _MetricSource(_Form):
-    type: Annotated[str, choice("Prometheus")]
+    type: Annotated[str, Choice("Prometheus")]
     metricSourceRef: Text = ""  # noqa: N815
     spec: _QuerySpec
 
@@ -107,7 +107,7 @@ class RatioMetric(_Form):
     bad: Metric | None = None
     total: Metric | None = None
     raw: Metric | None = None
-    rawType: Annotated[Literal["success", "failure"] | None, choice("success", "failure")] = None  # noqa: N815
+    rawType: Annotated[Literal["success", "failure"] | None, Choice("success", "failure")] = None  # noqa: N815
 
 
 class SliSpec(_Form):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from ..objective import Canary, Notice, Objective, Origin, Ratio, Source
+from ...semconv.prometheus import prometheus_label
+from ..objective import Canary, Indicator, Notice, Objective, Origin, Ratio, Source
 from ..window import Period, Window
 from .conditions import tiers_of
 from .document import Location
-from .groups import label_named
+from .groups import has_label, label_named, metrics_of
 from .indicators import indicator_of
 from .models import Alert, Slo
 from .report import Report, spelled
@@ -94,13 +96,14 @@ def _groups(slo: Slo, at: Location, report: Report) -> tuple[str, ...]:
     groups = tuple(map(label_named, slo.group_by or ()))
     where = (*at, "group_by")
     for label in groups:
-        if not label.isascii() or not label.replace("_", "a").isalnum() or label[0].isdigit():
-            report.error(where, f"{spelled(where)}: {label!r} is no label.", "Write it as Prometheus spells it.")
+        if not re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", label):
+            fix = f"Write it as Prometheus spells it: {prometheus_label(label)}."
+            report.error(where, f"{spelled(where)}: {label!r} is no label.", fix)
         elif label == "le" or label in _OURS:
             report.error(where, f"{spelled(where)}: the label {label} has a meaning of its own.", "Remove it.")
     if len(set(groups)) < len(groups):
         report.error(where, f"{spelled(where)} names a label twice, once by its short name.", "Write each once.")
-    return groups
+    return () if report.failed_within(where) else groups
 
 
 def _check_labels(slo: Slo, labels: dict[str, str], groups: tuple[str, ...], at: Location, report: Report) -> None:
@@ -160,6 +163,14 @@ def _canary(slo: Slo, source: Source | None, at: Location, report: Report) -> Ca
             f"{spelled((*where, 'window'))} is {form.window}.",
             "Write 5m or more, in steps of 30s.",
         )
+    if isinstance(source, Indicator):
+        metric = metrics_of(source.measure)[0]
+        if not has_label(metric, form.label):
+            report.warn(
+                (*where, "label"),
+                f"{spelled((*where, 'label'))}: no metric of claudescope has the label {form.label}; your Prometheus"
+                " must promote it from the resource.",
+            )
     if isinstance(source, Ratio):
         report.error(where, f"{spelled(where)} compares counts, and raw has none.", "Write `sli.events`.")
     options = {name: value for name in Canary.__slots__ if (value := getattr(form, name)) is not None}

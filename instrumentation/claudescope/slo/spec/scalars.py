@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError, core_schema
 
 from .document import Scalar
 
-__all__ = ["Flag", "Index", "LabelName", "Name", "Query", "Text", "Texts", "choice", "scalar_of", "wrong"]
+__all__ = ["Choice", "Flag", "Index", "LabelName", "Name", "Query", "Text", "Texts", "scalar_of", "wrong"]
 
 _TRUE: Final = frozenset({"true", "yes", "on", "y"})
 _FALSE: Final = frozenset({"false", "no", "off", "n"})
@@ -114,18 +115,32 @@ def _indexes(value: Any) -> tuple[str, ...]:
     return found
 
 
-def choice(*words: str) -> PlainValidator:
-    """Reads one of some words, as they are spelled."""
+@dataclass(frozen=True)
+class Choice:
+    """One of some words, as they are spelled: ``Annotated[Literal["a", "b"], Choice("a", "b")]``."""
 
-    def read(value: Any) -> str:
-        text = scalar_of(value, words[0]).text
-        if text not in words:
-            near = difflib.get_close_matches(text.lower(), words, n=1, cutoff=0.5)
-            listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-            raise wrong(f"is {text!r}", f"Write {near[0] if near else listed}.")
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str) -> None:
+        object.__setattr__(self, "words", words)
+
+    def _read(self, value: Any) -> str:
+        text = scalar_of(value, self.words[0]).text
+        if text not in self.words:
+            near = difflib.get_close_matches(text.lower(), self.words, n=1, cutoff=0.5)
+            *others, last = self.words
+            raise wrong(
+                f"is {text!r}", f"Write {near[0] if near else ' or '.join(filter(None, [', '.join(others), last]))}."
+            )
         return text
 
-    return PlainValidator(read)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"enum": list(self.words)}
 
 
 def _query(value: Any) -> str:

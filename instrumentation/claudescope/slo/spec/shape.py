@@ -75,16 +75,16 @@ def fit(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=True)
+        errors: list[dict[str, Any]] = error.errors(include_url=False)  # type: ignore[assignment]  # TypedDicts
         unknown = [found["loc"] for found in errors if found["type"] == "extra_forbidden"]
         for found in errors:
+            *parent, key = found["loc"] or ("",)
+            beside = [str(other[-1]) for other in unknown if list(other[:-1]) == parent]
             if found["type"] == "missing" and any(
-                other[:-1] == found["loc"][:-1]
-                and _stands_for(str(other[-1]), str(found["loc"][-1]), refused or _REFUSED)
-                for other in unknown
+                _stands_for(other, str(key), refused or _REFUSED) for other in beside
             ):
                 continue  # what is there in its place is said to be wrong
-            _tell(model, document, at, found, report, refused or _REFUSED)  # type: ignore[arg-type]  # a TypedDict is a dict
+            _tell(model, document, at, found, report, refused or _REFUSED)
         return None
 
 

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from .query import PLACEHOLDER, QueryError, Token, tokens
+from .query import PLACEHOLDER, QueryError, Token, examine, tokens
 
 __all__ = ["windowed"]
 
@@ -23,9 +23,9 @@ def windowed(query: str, counter: bool) -> str:
     Where it has it already, as it is; literal ranges (``[5m]``, all the same) are replaced; where ``counter`` is true,
     selectors outside of a range and only added up get ``rate``. Raises QueryError for anything else.
     """
-    pieces = list(tokens(query))
-    if any(piece.kind == "window" for piece in pieces):
+    if examine(query).windows:
         return query
+    pieces = list(tokens(query))
     ranges = [
         number
         for bracket, number in pairwise(pieces)

@@ -1,0 +1,88 @@
+"""An explanation in plain sentences, each with the counts behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ... import semconv
+
+__all__ = ["Claim", "amount", "chance", "sentences", "where"]
+
+_WORDS: Final = {
+    semconv.STEP_INDEX: "step",
+    semconv.STEP_KIND: "kind",
+    semconv.TOOL_NAME: "tool",
+    semconv.REQUEST_MODEL: "model",
+    "service.name": "service",
+}
+"""What a person says instead of an attribute's name."""
+
+
+class Claim(NamedTuple):
+    """What is said of a slice."""
+
+    labels: Mapping[str, str]
+    bad: float
+    total: float
+    expected: float
+    share: float
+    p: float
+    alternative: bool
+    examples: tuple[str, ...]
+
+
+def sentences(claims: Sequence[Claim], bad: float, expected: float, noun: str, reason: str) -> list[str]:
+    """What ``Explanation.text`` says, by line: ``bad`` of all events, of which so many were ``expected``."""
+    if not claims:
+        return [reason]
+    excess = max(bad - expected, sum(claim.bad - claim.expected for claim in claims if not claim.alternative))
+    found = []
+    for claim in claims:
+        place = where(claim.labels)
+        counts = (
+            f"{amount(claim.bad)} of its {amount(claim.total)} {noun} are bad, {amount(claim.expected)} were expected"
+        )
+        if claim.alternative:
+            found.append(f"The same may be said as {place}: {counts}.")
+            continue
+        found.append(
+            f"{amount(claim.bad - claim.expected)} of the {amount(excess)} bad {noun} beyond what was expected"
+            f" are in {place}: {counts} (chance of such a slice where nothing is wrong: {chance(claim.p)})."
+        )
+        if claim.examples:
+            found.append(f"  For example: {', '.join(claim.examples)}")
+    return found
+
+
+def where(labels: Mapping[str, str]) -> str:
+    """Labels as a person says them: ``step 7 of tool search, tier=gold``."""
+    said = []
+    for name, value in labels.items():
+        word = _word(name)
+        shown = value or "(none)"
+        said.append(f"{word} {shown}" if word in _WORDS.values() else f"{word}={shown}")
+    if len(said) > 1 and said[0].startswith("step "):
+        return f"{said[0]} of {', '.join(said[1:])}"
+    return ", ".join(said)
+
+
+def amount(value: float) -> str:
+    """A count: whole from 10 on, else with one decimal where it has any."""
+    return f"{value:.0f}" if value >= 9.95 or abs(value - round(value)) < 0.05 else f"{value:.1f}"
+
+
+def chance(p: float) -> str:
+    """A probability in words' length."""
+    return "under 1 in a million" if p < 1e-6 else f"{p:.2g}"
+
+
+def _word(name: str) -> str:
+    """A dimension's name without what Prometheus and OpenTelemetry put before it."""
+    for attribute, word in _WORDS.items():
+        if name in (attribute, attribute.replace(".", "_")):
+            return word
+    for prefix in (semconv.LABEL_PREFIX, semconv.LABEL_PREFIX.replace(".", "_"), "label."):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
