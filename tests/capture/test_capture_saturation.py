@@ -74,6 +74,7 @@ def test_each_call_is_recorded_once_with_the_limit_of_which_most_is_used(standin
     assert calls(scope) == {("chat", None): 4, ("chat", "rate_limit_error"): 1}
 
 
+@needs_native
 def test_a_call_that_is_not_sampled_is_recorded_too(standin) -> None:
     standin.use(left(300))
     with instrumented() as scope:
@@ -97,6 +98,14 @@ def test_a_platform_without_such_headers_records_none(standin, scope) -> None:
     new_client(standin.url, platform="bedrock").messages.create(**ASK)
     assert shares(scope) == {}
     assert calls(scope) == {("chat", None): 1}
+
+
+def test_a_limit_that_no_attribute_can_hold_is_none(standin, scope) -> None:
+    standin.use(say("Four.", limits={"requests": (10**18, 0), "tokens": (10**4000, 7), "output_tokens": (10, 5)}))
+    new_client(standin.url).messages.create(**ASK)
+    assert attribute(scope.call, "claudescope.ratelimit.requests.limit") is None
+    assert attribute(scope.call, "claudescope.ratelimit.tokens.limit") is None
+    assert shares(scope) == {"output_tokens": (1, 0.5)}
 
 
 def test_the_attributes_of_the_span_are_as_they_were(standin, scope) -> None:

@@ -68,7 +68,7 @@ def test_json_has_objectives_warnings_and_errors(folder, capsys):
         "long": "1h",
         "factor": 4.5,
         "asked": 14.4,
-        "for": "2m",
+        "for": "0s",
     }
     assert [(warning["path"], warning["line"]) for warning in warnings] == [("a.yml", 4)] * 3
 

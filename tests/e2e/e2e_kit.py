@@ -31,9 +31,9 @@ def free_port() -> int:
 class Server:
     """``claudescope up`` in a process of its own."""
 
-    def __init__(self, data: Path, port: int) -> None:
+    def __init__(self, data: Path, port: int, *flags: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        command = ["up", "--port", str(port), "--grpc-port", "0", "--data", str(data), "--no-open"]
+        command = ["up", "--port", str(port), "--grpc-port", "0", "--data", str(data), "--no-open", *flags]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "claudescope", *command],
             env=environment(),

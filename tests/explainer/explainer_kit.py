@@ -287,7 +287,7 @@ class Process:
     def __init__(self, folder: Path, *flags: str, extra_path: str = "", **variables: str) -> None:
         env = environment(folder, **variables)
         if extra_path:
-            env["PYTHONPATH"] = extra_path
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, (extra_path, env.get("PYTHONPATH", ""))))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "claudescope", "explainer", *flags],
             env=env,
@@ -296,11 +296,13 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self._said: list[str] = []
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            _, said = self.process.communicate(timeout=30)
-            raise RuntimeError(said)
+            raise RuntimeError(self._ended())
         found = re.search(r"http://\S+", line)
         assert found is not None
         self.line, self.url = line, found[0]
@@ -308,18 +310,25 @@ class Process:
     def kill(self) -> None:
         """As the kernel does it."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(30)
-        self._read()
+        self._ended()
 
     def end(self) -> tuple[int, str]:
         """Asks it to end: its exit code and what it said on standard error."""
         self.process.send_signal(signal.SIGTERM)
-        said = self._read()
-        return self.process.wait(30), said
+        said = self._ended()
+        return self.process.returncode, said
 
-    def _read(self) -> str:
-        _, said = self.process.communicate(timeout=60)
-        return said
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        self._said.extend(self.process.stderr)
+
+    def _ended(self) -> str:
+        self.process.wait(60)
+        self._reader.join(10)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return "".join(self._said)
 
 
 @contextlib.contextmanager

@@ -203,7 +203,7 @@ def test_the_pages_of_an_alert(tmp_path, prometheus):
         assert [one["fingerprint"] for one in items] == [f"{1:016x}"]
         assert ask(f"{it.url}/explanations?slo=other&format=json")[1] == {"items": []}
         assert "There are none" in ask(f"{it.url}/explanations?slo=other&format=html")[1]
-        status, _, headers = ask(f"{it.url}/explain?slo=shop-validity&service_name=shop")
+        status, _, headers = ask(f"{it.url}/explain?slo=shop-validity&window=1h&service_name=shop")
         assert (status, headers["location"]) == (303, f"explanations/{1:016x}?starts={STARTS_MS}")
         assert ask(f"{it.url}/explain?slo=other")[2]["location"] == "explanations?claudescope_slo=other"
         assert ask(f"{it.url}/")[2]["location"] == "explanations"

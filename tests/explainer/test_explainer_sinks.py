@@ -115,9 +115,12 @@ def test_the_dashboard_that_the_alert_names_wins():
     def board(**annotations):
         return ticket(annotations=annotations).links_by_name()["dashboard"].partition("from=")[0]
 
-    assert board(dashboard="https://g.example/d/x?var-a=b") == "https://g.example/d/x?var-a=b&"
+    assert board(dashboard="https://g.example/d/x?var-a=b") == "https://grafana.example/d/x?var-a=b&"
+    assert board(dashboard="https://runbooks.example/burns") == "https://runbooks.example/burns?"
     assert board(dashboard="/d/claudescope-slo") == "https://grafana.example/d/claudescope-slo?"
     assert board(dashboard="javascript:alert(1)").startswith("https://grafana.example/d/claudescope-slo?var-slo=")
+    named = Ticket(ticket(annotations={"dashboard": "https://g.example/d/x?var-a=b"}).kept, Links("https://e.example"))
+    assert named.links_by_name()["dashboard"].startswith("https://g.example/d/x?var-a=b&from=")
     without = Ticket(ticket().kept, Links("https://e.example"))
     assert "dashboard" not in without.links_by_name()
     assert without.links.trace(TRACE) == ""

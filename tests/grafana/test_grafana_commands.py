@@ -17,6 +17,7 @@ from grafana_server import Prometheus as Server
 ROOT = Path(__file__).parents[2]
 TITLES = {
     "claudescope-overview": "Overview",
+    "claudescope-slo": "Objectives",
     "claudescope-steps": "Reasoning steps",
     "claudescope-quality": "Validity and confidence",
     "claudescope-tools": "Tools and agents",
@@ -34,13 +35,13 @@ def claudescope(*arguments, cwd, **environment):
 def test_build_writes_what_is_not_current_and_check_finds_nothing(tmp_path):
     first = claudescope("build", cwd=tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
-    assert [line.split()[0] for line in first.stdout.splitlines()] == ["written"] * 7
+    assert [line.split()[0] for line in first.stdout.splitlines()] == ["written"] * 8
     again = claudescope("build", cwd=tmp_path)
-    assert [line.split()[0] for line in again.stdout.splitlines()] == ["current"] * 7
+    assert [line.split()[0] for line in again.stdout.splitlines()] == ["current"] * 8
     assert sorted(path.stem for path in (tmp_path / "dashboards" / "json").iterdir()) == sorted(TITLES)
     checked = claudescope("check", "--fail", cwd=tmp_path)
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert len(checked.stdout.splitlines()) == 6
+    assert len(checked.stdout.splitlines()) == 7
     assert all(line.endswith(" 0 faults") for line in checked.stdout.splitlines())
 
 
@@ -180,9 +181,9 @@ def test_what_is_not_ours_is_not_overwritten(with_client):
     assert found.returncode == 2
     assert "refused  claudescope-cost  Tokens, cache and cost: the dashboard 'Bills' has this uid" in found.stdout
     assert "refused  claudescope-tools  Tools and agents: it is provisioned from a file" in found.stdout
-    assert found.stderr.startswith("claudescope: Not written: 2 of 6.")
+    assert found.stderr.startswith("claudescope: Not written: 2 of 7.")
     assert grafana.dashboards["claudescope-cost"] == theirs
-    assert len(grafana.writes) == 5  # the folder and the four others
+    assert len(grafana.writes) == 6  # the folder and the five others
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from claudescope.prices import Prices
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards" / "json"
-UIDS = ["overview", "steps", "quality", "tools", "cost", "pipeline"]
+UIDS = ["overview", "slo", "steps", "quality", "tools", "cost", "pipeline"]
 COMMITTED = {uid: json.loads((FOLDER / f"claudescope-{uid}.json").read_text("utf-8")) for uid in UIDS}
 every_dashboard = pytest.mark.parametrize("uid", UIDS)
 

@@ -9,6 +9,7 @@ from rule_objectives import BY_NAME, EVERY, SLOTH, VALIDITY, objective
 
 from claudescope.errors import UsageError
 from claudescope.slo.objective import Canary, Indicator, Notice, Ratio
+from claudescope.slo.rules.alerts import asked_for
 from claudescope.slo.rules.compiler import compile as compiled
 from claudescope.slo.rules.dialect import PROMETHEUS_2_42
 from claudescope.slo.rules.links import Links
@@ -80,8 +81,10 @@ def test_each_tier_is_an_alert() -> None:
     ] == [(tier.severity, tier.name, str(tier.long), str(tier.short)) for tier in VALIDITY.tiers]
     own = '{claudescope_slo="app-step-validity"}'
     assert burns[0].expr == (
-        f"slo:sli_error:ratio_rate1h{own} > 0.144\nand\nslo:sli_error:ratio_rate5m{own} > 0.144\nand\n"
-        f"slo:sli_bad:events1h{own} + 0.25 >= slo:sli_bad:needed1h{own}"
+        f"slo:sli_error:ratio_rate1h{own} > 0.144\nand\nslo:sli_error:ratio_rate5m{own} > 0.144\nand\n(\n"
+        f"  300 * slo:sli_bad:rate5m{own} + 0.25 >= slo:sli_bad:needed5m{own}\n  or\n"
+        f"  slo:sli_bad:events30m{own} + 0.25 >= slo:sli_bad:needed30m{own}\n  or\n"
+        f"  slo:sli_bad:events1h{own} + 0.25 >= slo:sli_bad:needed1h{own}\n)"
     )
     assert (burns[0].for_seconds, burns[0].keep_firing_seconds) == (VALIDITY.tiers[0].wait.seconds, 300)
     assert burns[0].annotations["dashboard"] == "http://localhost:3000/d/claudescope-slo?var-slo=app-step-validity"
@@ -117,10 +120,16 @@ def test_the_clause_only_where_something_is_asked_for() -> None:
 def test_a_tier_that_was_capped_says_so() -> None:
     low = objective("low", Indicator("errors"), 0.5)
     group = compiled([low]).groups[0]
-    assert (
-        group.notes[0] == "page-fast: 14.4 times the budget is over 100 % and can never be, so it fires at 1.8 times."
+    assert group.notes[0] == (
+        "page-fast: 14.4 times was asked for and can never be, since it is over 100 %, so it is for 1.8 times."
     )
-    assert "(14.4 was asked for and can never be: over 100 %)" in alerts(low)[0].annotations["description"]
+    assert (
+        "(14.4 times was asked for and can never be, since it is over 100 %)"
+        in alerts(low)[0].annotations["description"]
+    )
+    assert "0.5 times was asked for and is less than the budget allows" in asked_for(
+        replace(VALIDITY.tiers[3], asked=0.5)
+    )
 
 
 def test_severities_that_are_switched_off_and_labels_of_their_own() -> None:

@@ -12,8 +12,20 @@ from hypothesis import strategies as st
 from rule_objectives import VALIDITY
 
 from claudescope.signals.poisson import critical_count, critical_means
-from claudescope.slo.burn import needed
-from claudescope.slo.rules.significance import MOST, binding_means, needed_count, needed_expression, quantile_terms
+from claudescope.slo.burn import Counts, alpha_of, evidence_windows, fires, needed
+from claudescope.slo.rules.indicator import windows
+from claudescope.slo.rules.significance import (
+    MOST,
+    TOLERANCE,
+    binding_means,
+    needed_count,
+    needed_expression,
+    quantile_terms,
+)
+from claudescope.slo.tiers import DEFAULT_TIERS, capped
+from claudescope.slo.window import Window
+
+HOUR = Window(3600)
 
 
 @pytest.mark.parametrize(("factor", "comparisons"), [(14.4, 3), (6, 7), (3, 17)])
@@ -27,18 +39,40 @@ def test_how_many_comparisons_can_bind(factor, comparisons) -> None:
     assert last + 1 > factor * means[-1]
 
 
-@given(st.floats(0.001, 1e6), st.sampled_from([1e-2, 1e-3, 1e-4, 1e-6]), st.sampled_from([1.0, 1.3, 3.0, 6.0, 14.4]))
-def test_what_it_asks_is_the_critical_count_wherever_the_share_does_not_ask_more(events, alpha, factor) -> None:
-    objective = replace(VALIDITY, alpha=alpha)
-    exact = needed(events, objective)
-    compiled = needed_count(events, objective, factor)
-    mean = events * objective.budget
-    if exact <= factor * mean:  # more than these are bad whenever the tier's condition holds
-        assert compiled <= factor * mean + 1
-    elif mean < critical_means(alpha, MOST + 1)[-1]:
-        assert compiled == exact
-    else:
-        assert abs(compiled - exact) <= 1
+def compiled_fires(objective, tier, counts) -> tuple[bool, bool]:
+    """What the compiled alert does with whole counts, and whether a count of it is one beside the exact one."""
+    bound = tier.factor * objective.budget
+    ratios = all(
+        counts[str(window)].total and counts[str(window)].bad / counts[str(window)].total > bound
+        for window in (tier.short, tier.long)
+    )
+    enough, beside = [], False
+    for window in evidence_windows(objective, tier):
+        bad, total = counts[str(window)]
+        factor = min(each.factor for each in objective.tiers if window in evidence_windows(objective, each))
+        least = needed_count(total, objective, window, factor)
+        enough.append(total > 0 and bad + TOLERANCE >= least)
+        _, goes_on = binding_means(alpha_of(objective, window), factor)
+        beside |= goes_on and abs(least - needed(total, objective, window)) == 1
+    return ratios and any(enough), beside
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3000), st.floats(0, 1)), min_size=7, max_size=7),
+    st.sampled_from([1e-3, 1e-4]),
+    st.sampled_from([0.9, 0.99, 0.999]),
+    st.sampled_from([0, 12]),
+)
+def test_the_compiled_alerts_fire_when_the_arithmetic_does(parts, alpha, target, min_events) -> None:
+    tiers = tuple(capped(tier, target) for tier in DEFAULT_TIERS)
+    objective = replace(VALIDITY, alpha=alpha, target=target, tiers=tiers, min_events=min_events)
+    counts, bad, total = {}, 0, 0
+    for window, (events, share) in zip(windows(objective), parts, strict=True):
+        bad, total = bad + round(events * share**4), total + events
+        counts[str(window)] = Counts(bad, total)
+    for tier in objective.tiers:
+        found, beside = compiled_fires(objective, tier, counts)
+        assert found == fires(objective, tier, counts) or beside
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1e-3, 1e-4, 1e-6])
@@ -55,7 +89,7 @@ def test_the_quantile_beyond_the_comparisons(alpha) -> None:
 
 
 def test_the_expression_says_what_the_count_says() -> None:
-    text = needed_expression("n", VALIDITY, 14.4)
+    text = needed_expression("n", VALIDITY, HOUR, 14.4)
     at = [float(value) for value in re.findall(r">=bool ([\d.]+)", text)]
     assert text.startswith("n * 0 + 2\n")
     assert at == pytest.approx([mean / 0.01 for mean in critical_means(1e-4, 5)], rel=1e-9)
@@ -64,7 +98,7 @@ def test_the_expression_says_what_the_count_says() -> None:
 
 
 def test_a_low_factor_goes_on_with_the_quantile() -> None:
-    text = needed_expression("n", VALIDITY, 1)
+    text = needed_expression("n", VALIDITY, HOUR, 1)
     assert text.count(">=bool") == MOST - 1
     assert text.startswith("(ceil((0.01 * n) + 3.719016485 * sqrt(0.01 * n) + 2.638513937")
 
@@ -75,7 +109,16 @@ def test_a_low_factor_goes_on_with_the_quantile() -> None:
 )
 def test_a_fixed_minimum_adds_to_it(alpha, min_events, begin) -> None:
     objective = replace(VALIDITY, alpha=alpha, min_events=min_events)
-    text = needed_expression("n", objective, 14.4)
+    text = needed_expression("n", objective, HOUR, 14.4)
     assert text.startswith(begin)
     assert bool(text) == bool(begin)
-    assert needed_count(1, objective, 14.4) == needed(1, objective)
+    assert needed_count(1, objective, HOUR, 14.4) == needed(1, objective)
+
+
+def test_five_minutes_are_counted_by_their_rate() -> None:
+    per_second = needed_expression("r", VALIDITY, Window(300), 14.4, 300)
+    events = needed_expression("r", VALIDITY, Window(300), 14.4)
+    rates, counts = ([float(value) for value in re.findall(r">=bool ([\d.]+)", text)] for text in (per_second, events))
+    assert [rate * 300 for rate in rates] == pytest.approx(counts, rel=1e-8)
+    # a window of 5 minutes has half of an hour's alpha
+    assert counts[0] == pytest.approx(critical_means(5e-5, 3)[0] / 0.01, rel=1e-8)

@@ -89,8 +89,7 @@ def test_absence_is_tested_where_it_is_told() -> None:
     assert end["promql_expr_test"][-1]["eval_time"] == "30m"  # data until 10m, absent for 15m, and 5m more
     assert 'alertname="StepValidityAbsent"' in end["promql_expr_test"][-1]["expr"]
     assert (
-        played(replace(VALIDITY, absent_after=Window(60)))["the data end"]["promql_expr_test"][-1]["eval_time"]
-        == "20m"
+        played(replace(VALIDITY, absent_after=Window(60)))["the data end"]["promql_expr_test"][-1]["eval_time"] == "20m"
     )
     assert "the data end" not in played(replace(VALIDITY, absent_after=None))
 

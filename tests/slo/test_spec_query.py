@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudescope.slo.spec import syntax
@@ -91,12 +91,14 @@ def refused(read: Callable[[], object]) -> bool:
     return False
 
 
+@settings(deadline=None)
 @given(st.text("ab(){}[]\"'` \n,+-*/=~!<>#\\0159m:sumratebywithout" + W, max_size=60))
 def test_any_text_is_examined_or_refused(text):
     if not refused(lambda: examine(text)):
         assert examine(text).windows == sum(token.kind == "window" for token in tokens(text))
 
 
+@settings(deadline=None)
 @given(st.text("ab(){}[]\"' ,+-\n5m:sumby", max_size=40), st.booleans())
 def test_any_text_gets_a_window_or_is_refused(text, counter):
     if not refused(lambda: windowed(text, counter)):

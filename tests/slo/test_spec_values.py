@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -155,11 +155,13 @@ def test_lists():
         TypeAdapter(scalars.Texts).validate_python([Scalar("", False, 1)])
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10 * 366 * 86_400))
 def test_every_window_reads_what_it_writes(seconds):
     assert read(durations.PositiveWindow, str(Window(seconds))) == Window(seconds)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30), st.booleans())
 def test_any_text_is_read_or_refused(text, plain):
     for module in (numbers, durations, scalars):

@@ -549,3 +549,19 @@ def test_what_an_app_sends_is_text_in_a_run(page: Any, server: Server) -> None:
         page.locator("cs-run .detail details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
     assert PLANTED in page.locator("cs-run").inner_text()
     assert page.locator("cs-run img[src=x], cs-run script").count() == 0
+
+
+@pytest.mark.parametrize("end", ["closed", "completed"])
+def test_output_tokens_of_a_stream_that_ended_early_are_at_least_so_many(page: Any, server: Server, end: str) -> None:
+    run = SentRun(f"stream {end}", int(time.time() * 1000) - 60_000)
+    call = run.call("call", 0, 900, claudescope__stream__end=end, gen_ai__usage__output_tokens=1)
+    run.step(0, "text", 100, 900, call)
+    run.send(server.url)
+    visit(page, server, run)
+    row(page, call).click()
+    told = page.locator("cs-run .detail tr", has_text="output tokens").first.locator("td")
+    out = page.locator("cs-run dl.facts div", has_text="Tokens out").locator("dd")
+    told.wait_for()
+    early = end == "closed"
+    assert told.inner_text() == ("at least 1: the stream ended early" if early else "1")
+    assert re.sub(r"\s+", " ", out.inner_text()) == ("1 at least: a stream ended early" if early else "1")

@@ -24,6 +24,8 @@ _HEADERS: Final = {
     },
 }
 """Response header -> the attribute that it becomes."""
+_MAX_DIGITS: Final = 18
+"""More may not fit 64 bits, and an attribute that does not keeps its span from being encoded."""
 _RETRY_COUNT: Final = b"x-stainless-retry-count"
 
 
@@ -56,7 +58,7 @@ def header_attributes(response: Any) -> dict[str, AttributeValue]:
         known = _HEADERS.get(name.lower())
         if known is semconv.REQUEST_ID:
             attributes[known] = value.decode("ascii", "replace")
-        elif known is not None and value.isdigit():
+        elif known is not None and value.isdigit() and len(value) <= _MAX_DIGITS:
             attributes[known] = int(value)
     return attributes
 

@@ -1,7 +1,8 @@
 """The apps in `examples/` run in a loop through the real client, against a stand-in of the API on this machine.
 
 Some answers are wrong on purpose: tool inputs that do not fit, answers that are cut off, a tool that fails, an
-overloaded API, low confidence, a slow reader. The data go to a temporary folder, which is removed at the end.
+overloaded API, low confidence, a slow reader. Objectives of the examples burn for that on the page. The data go to a
+temporary folder, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def execute(arguments: argparse.Namespace) -> int:
             "--no-server sends the steps elsewhere, and OTEL_EXPORTER_OTLP_ENDPOINT is not set.",
             "Set it to the address of a collector, or leave --no-server out.",
         )
-    settings = Settings.load({"port": arguments.port, "host": "127.0.0.1", "token": ""})
+    objectives = Path(__file__).parents[1] / "examples" / "slo.yml"
+    settings = Settings.load({"port": arguments.port, "host": "127.0.0.1", "token": ""}).replace(
+        slo=(objectives,), slo_webhook="", slo_command=""
+    )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what we started is ended then, too
     with tempfile.TemporaryDirectory(prefix="claudescope-demo-") as folder, contextlib.ExitStack() as stack:
         return _demo(settings, arguments, seconds, Path(folder), stack)

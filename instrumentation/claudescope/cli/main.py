@@ -30,6 +30,8 @@ COMMANDS: Final[dict[str, str]] = {
     "slo validate": "Read specifications of objectives, and say everything that is wrong with them.",
     "slo rules": "Make the rules for Prometheus of specifications of objectives.",
     "slo test": "Test the rules of objectives with promtool, before anything loads them.",
+    "slo plan": "Say what the rules of objectives will wake you for, and how soon, at your traffic.",
+    "slo explain": "Say which slice of the events a budget burns in.",
     "explainer": "Take alerts of objectives, explain them, and write annotations and tickets.",
     "dashboards build": "Write the Grafana dashboards and the price rules.",
     "dashboards check": "Look for what is wrong with the dashboards of a folder.",

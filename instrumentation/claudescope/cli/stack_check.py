@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..finding import Finding
 from ..setting_values import number
-from ..stack.checks import alertmanager, collector, environment, grafana, jaeger, prometheus
+from ..stack.checks import alertmanager, collector, environment, explainer, grafana, jaeger, prometheus
 from ..stack.parts import Certificates, Stack
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
@@ -81,6 +81,7 @@ def _ask(stack: Stack, wait: float, *, with_grafana: bool) -> Iterator[Finding]:
     yield from in_jaeger
     yield from in_prometheus
     yield from alertmanager.api(stack)
+    yield from explainer.api(stack)
     if with_grafana:
         yield from grafana.api(stack)
     if span.taken and in_jaeger[0].level == "ok":

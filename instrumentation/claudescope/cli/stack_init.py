@@ -6,6 +6,7 @@ Standard output has two lines for the app's shell, where to send and the token: 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections import Counter
@@ -13,7 +14,16 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from ..stack.folder import State, WrittenFile, write_environment, write_files, write_ignore
+from ..stack.dotenv import read_dotenv
+from ..stack.explainer import PROFILE, profiles
+from ..stack.folder import (
+    State,
+    WrittenFile,
+    write_environment,
+    write_explainer_token,
+    write_files,
+    write_ignore,
+)
 from ..stack.parts import Stack
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
@@ -28,14 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="Overwrite files that were changed. The secrets in .env are kept."
     )
+    parser.add_argument(
+        "--explainer",
+        action="store_true",
+        help="With the explainer of alerts: its profile in .env, and Alertmanager's way to it. It stays on.",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Writes the files and prints the two lines."""
     folder: Path = arguments.folder
-    outcomes = write_files(folder, arguments.force)
+    explainer = arguments.explainer or PROFILE in profiles(read_dotenv(folder / ".env", os.environ))
+    outcomes = write_files(folder, arguments.force, explainer=explainer)
     ignored = write_ignore(folder)  # first, so that nobody commits the secrets in between
-    made = write_environment(folder)
+    made = write_environment(folder, explainer=explainer)
+    if explainer:
+        write_explainer_token(folder)
     stack = Stack.load(folder)
     _report(folder, outcomes, made, ignored)
     print(f"export OTEL_EXPORTER_OTLP_ENDPOINT={shlex.quote(stack.otlp_http)}")

@@ -86,7 +86,7 @@ OPTIONS: Final[dict[str, Option[Any]]] = {
         Option("jaeger", "url", "", _address, "Address of Jaeger: for services, their calls, and example traces."),
         Option("jaeger_public", "url", "", _address, "Where a browser reaches Jaeger. Default: the same."),
         Option("grafana", "url", "", _address, "Address of Grafana, for annotations. Needs `claudescope[grafana]`."),
-        _secret("grafana_token", "Token of a service account that may write annotations."),
+        _secret("grafana_token", "Token of a service account that may write annotations, or user:password."),
         Option("grafana_public", "url", "", _address, "Where a browser reaches Grafana. Default: the same."),
         Option("tickets", "path", None, path, "Folder into which each ticket is written as a JSON file."),
         Option("webhook", "url", "", _address, "Where each ticket is posted as JSON."),

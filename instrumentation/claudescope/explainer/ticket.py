@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final, Literal
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from .options import Options
 from .queue import Kept
@@ -51,7 +51,9 @@ class Links:
         """The objective's dashboard at the time of the burn, or the one that the alert names."""
         named = kept.alert.annotations.get("dashboard", "")
         if named.startswith(("http://", "https://")):
-            base = named
+            # rules are compiled with an address of Grafana; where one is set here, that is the right one
+            place = urlsplit(named)
+            base = f"{self.grafana}{place.path}?{place.query}" if self.grafana and "/d/" in place.path else named
         elif not self.grafana:
             return ""
         elif named.startswith("/"):

@@ -49,6 +49,7 @@ _HEADERS: Final = {
 }
 _SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _NAME: Final = "claudescope explainer"
+_SHORT: Final = {"slo": OBJECTIVE, "window": "long"}
 
 
 def _error(status: int, code: str, message: str, fix: str, **headers: str) -> Response:
@@ -235,11 +236,11 @@ def _busy(why: str, **headers: str) -> Response:
 
 
 def _labels(query: QueryParams) -> dict[str, str]:
-    """The labels that a query names; ``slo`` is short for the label of the objective."""
+    """The labels that a query names; ``slo`` and ``window`` are short for those of the objective and its long window."""
     found = {}
     for key, value in list(query.items())[:_MAX_FILTERS]:
         if key.isidentifier() and key.isascii() and key not in ("format", "starts"):
-            found[OBJECTIVE if key == "slo" else key] = value
+            found[_SHORT.get(key, key)] = value
     return found
 
 

@@ -22,9 +22,15 @@ Section: TypeAlias = tuple[str, list[AnyPanel]]
 
 
 def board(
-    uid: str, title: str, description: str, variables: list[Builder[models.VariableModel]], sections: list[Section]
+    uid: str,
+    title: str,
+    description: str,
+    variables: list[Builder[models.VariableModel]],
+    sections: list[Section],
+    *,
+    marks: tuple[AnnotationQuery, ...] = (),
 ) -> models.Dashboard:
-    """Puts a dashboard together."""
+    """Puts a dashboard together; ``marks`` are annotations besides those of firing alerts."""
     made = (
         Dashboard(title)
         .uid(uid)
@@ -55,6 +61,8 @@ def board(
             .expr('ALERTS{alertstate="firing"}')
         )
     )
+    for mark in marks:
+        made.annotation(mark)
     for heading, panels in sections:
         made.with_row(Row(heading))
         for panel in panels:

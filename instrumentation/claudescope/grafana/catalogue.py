@@ -8,7 +8,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from ..prices import Prices
-from . import overview, pipeline_health, quality, steps, tokens, tools
+from . import objectives, overview, pipeline_health, quality, steps, tokens, tools
 
 __all__ = ["dashboards", "encoded"]
 
@@ -17,6 +17,7 @@ def dashboards(prices: Prices) -> dict[str, Dashboard]:
     """Uid -> dashboard."""
     return {
         overview.UID: overview.dashboard(),
+        objectives.UID: objectives.dashboard(),
         steps.UID: steps.dashboard(),
         quality.UID: quality.dashboard(),
         tools.UID: tools.dashboard(),

@@ -9,6 +9,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from .. import semconv
 from . import cost
 from .board import AnyPanel, board
+from .objectives import objective_figures
 from .panels import figure, graph, step_heatmap, verdict_colours
 from .promql import RANGE, RATE, increase, or_zero, or_zero_named, per_second, select, total
 from .reasoning import CALLS, FAILED, call_error_share, invalid_share, latency, low_share, steps_with, unknown_share
@@ -36,6 +37,7 @@ def dashboard() -> Dashboard:
         [service(), model(), kind(), *business_label()],
         [
             ("Is quality well?", _figures()),
+            ("Are objectives kept?", objective_figures()),
             ("Since when?", _courses()),
             ("Where?", _places()),
         ],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["COLLECTOR", "FAILED_ITEMS", "REFUSED_ITEMS", "STACK", "collector"]
+__all__ = ["COLLECTOR", "FAILED_ITEMS", "REFUSED_ITEMS", "SLO", "STACK", "WINDOWS", "collector"]
 
 COLLECTOR: Final = "collector"
 """The job under which Prometheus scrapes the collector."""
@@ -15,15 +15,37 @@ FAILED_ITEMS: Final = "claudescope:collector_failed_items:sum"
 """Recorded by the shipped rules: what the collector could not queue or send, of all signals."""
 REFUSED_ITEMS: Final = "claudescope:collector_refused_items:sum"
 """Recorded by the shipped rules: what the collector did not take, of all signals."""
+SLO: Final = "claudescope_slo"
+"""The label with an objective's id, on all that its rules record and on its alerts."""
+WINDOWS: Final = ("5m", "30m", "1h", "2h", "6h", "1d", "3d")
+"""The windows of the tiers that an objective has by default."""
 _SCRAPED: Final = ("job", "instance", "__name__")
 _RECEIVED: Final = ("receiver", "transport", *_SCRAPED)
 _EXPORTED: Final = ("exporter", *_SCRAPED)
 _ITEMS: Final = ("spans", "metric_points", "log_records")
 _QUEUED: Final = ("exporter", "data_type", *_SCRAPED)
+_OBJECTIVE: Final = (SLO, "claudescope_slo_name", "claudescope_slo_service", "service_name", "__name__")
+"""Labels of all that the rules of an objective record; those of its groups come besides."""
+_TIER: Final = ("burnrate_tier", "severity", "long", "short")
 
 STACK: Final[dict[str, tuple[str, ...]]] = {
     "up": _SCRAPED,
-    "ALERTS": ("alertname", "alertstate", "severity", "service_name", *_SCRAPED),
+    "ALERTS": ("alertname", "alertstate", *_TIER, *_OBJECTIVE, *_SCRAPED),
+    "claudescope_slo_info": (*(f"claudescope_slo_{what}" for what in ("measure", "objective", "period")), *_OBJECTIVE),
+    "slo:tier:burn_rate": (*_TIER, *_OBJECTIVE),
+    **{f"slo:sli_error:ratio_rate{window}": _OBJECTIVE for window in WINDOWS},
+    **dict.fromkeys(
+        (
+            "slo:objective:ratio",
+            "slo:error_budget:ratio",
+            "slo:current_burn_rate:ratio",
+            "slo:period_burn_rate:ratio",
+            "slo:period_error_budget_remaining:ratio",
+            "slo:sli_bad:rate5m",
+            "slo:sli_total:rate5m",
+        ),
+        _OBJECTIVE,
+    ),
     FAILED_ITEMS: ("exporter", "__name__"),
     REFUSED_ITEMS: ("transport", "__name__"),
     "otelcol_process_cpu_seconds": _SCRAPED,

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 from ..settings import SETTINGS
 
 __all__ = [
+    "BUDGET_LEFT",
+    "BURN_RATE",
     "CALL_ERRORS",
     "DROPS",
     "INVALID_SHARE",
@@ -44,5 +46,9 @@ TOOL_ERRORS: Final = Limits(0.05, 0.2)
 """Share of tool runs that failed."""
 QUEUE_SHARE: Final = Limits(0.2, 0.5)
 """How full a queue of the collector is; the alert QueueFilling has the second figure."""
+BUDGET_LEFT: Final = Limits(0.5, 0.1, low=True)
+"""Share of an objective's error budget that is left of its period."""
+BURN_RATE: Final = Limits(1, 6)
+"""How many times as fast as allowed a budget is used: above 1 it does not last, and at 6 somebody is woken."""
 DROPS: Final = Limits(1e-9, 1e-9)
 """Anything lost at all is wrong: the alerts AppDropping, CollectorDropping, CollectorRefusing."""

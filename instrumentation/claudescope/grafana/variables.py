@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from grafana_foundation_sdk.builders.dashboard import DatasourceVariable, QueryVariable
+from grafana_foundation_sdk.builders.dashboard import DatasourceVariable, QueryVariable, TextBoxVariable
 from grafana_foundation_sdk.models.common import DataSourceRef
 from grafana_foundation_sdk.models.dashboard import VariableHide, VariableOption, VariableRefresh, VariableSort
 
 from .. import semconv
 from .series import LABEL_PREFIX, SERVICE, label, series
+from .stack_metrics import SLO
 
 __all__ = [
     "BY_SERVICE",
@@ -27,9 +28,12 @@ __all__ = [
     "business_label",
     "chosen_step",
     "data_sources",
+    "explainer",
     "kind",
     "model",
+    "objective",
     "of_calls",
+    "of_objectives",
     "of_steps",
     "service",
     "traced_service",
@@ -144,6 +148,32 @@ def traced_service() -> QueryVariable:
         .all_value("")
         .current(VariableOption(text="", value=""))
     )
+
+
+def objective() -> QueryVariable:
+    """``$slo``: ids of objectives."""
+    return _query(
+        "slo",
+        "Objective",
+        f"label_values(claudescope_slo_info, {SLO})",
+        "Objectives whose rules Prometheus has, as SERVICE-NAME.",
+    )
+
+
+def explainer() -> TextBoxVariable:
+    """``$explainer``: where a browser reaches the explainer, for links to it."""
+    return (
+        TextBoxVariable("explainer")
+        .label("Explainer")
+        .description("Where a browser reaches claudescope explainer; links of objectives lead to it.")
+        .default_value("http://localhost:9096")
+        .current(VariableOption(text="http://localhost:9096", value="http://localhost:9096"))
+    )
+
+
+def of_objectives(*, by_service: bool = True) -> tuple[str, ...]:
+    """Matchers of what the rules of objectives record. What is not told apart by service is of every service."""
+    return (f'{SLO}=~"$slo"', f'{SERVICE}=~"$service|"') if by_service else (f'{SLO}=~"$slo"',)
 
 
 def of_calls() -> tuple[str, ...]:

@@ -173,7 +173,7 @@ class LiveServer:
             await asyncio.wrap_future(writer.submit(Job(work=what)))
 
         if slos is not None:
-            slos.connect(work, reader.ask, self.url)
+            slos.connect(work, reader.ask, self.url, lambda: ingest.heard)
         rollups = Rollups(self._found.rollups, self._found.series, write, reader.ask, self._found.last_step)
         ingest = Ingest(writer, hub, rollups, counters)
         try:

@@ -7,23 +7,34 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from ..errors import UsageError
 from ..version import __version__
 from .dotenv import read_dotenv
+from .explainer import ALERTMANAGER, PROFILE, PROFILES, TOKEN, TOKEN_FILE, profiles, routed
 from .files import shipped_files
 from .variables import env_file, missing_secrets
 
-__all__ = ["RECORD", "State", "WrittenFile", "write_environment", "write_files", "write_ignore"]
+__all__ = [
+    "RECORD",
+    "State",
+    "WrittenFile",
+    "write_environment",
+    "write_explainer_token",
+    "write_files",
+    "write_ignore",
+]
 
 RECORD: Final = ".claudescope-stack.json"
 """Remembers what was written, so that a file that a person changed is told from one of an older version."""
 
 _PUBLIC: Final = 0o644  # whatever the umask: the parts read them as another user
 _SECRET: Final = 0o600
+_USER: Final = 10001
+"""Who the parts run as."""
 
 
 State = Literal["new", "same", "updated", "kept"]
@@ -36,11 +47,11 @@ class WrittenFile(NamedTuple):
     state: State
 
 
-def write_files(folder: Path, force: bool = False) -> list[WrittenFile]:
+def write_files(folder: Path, force: bool = False, *, explainer: bool = False) -> list[WrittenFile]:
     """Writes every shipped file into ``folder``, which is made where it is not there.
 
-    A file that is there and was changed since it was written is kept, unless ``force`` is True. Raises UsageError
-    when something cannot be written.
+    A file that is there and was changed since it was written is kept, unless ``force`` is True. With ``explainer``,
+    Alertmanager's file has the way to it. Raises UsageError when something cannot be written.
     """
     known = _read_record(folder)
     written: dict[str, str] = {}
@@ -48,8 +59,9 @@ def write_files(folder: Path, force: bool = False) -> list[WrittenFile]:
     for name, source in shipped_files().items():
         target = folder / name
         try:
-            content = source.read_bytes()
-            state, place = _place(target, content, known.get(name), force)
+            shipped = source.read_bytes()
+            content = routed(shipped) if explainer and name == ALERTMANAGER else shipped
+            state, place = _place(target, content, {known.get(name), _digest(shipped)}, force)
             if place is not None:
                 _make_folders(folder, place.parent)
                 _write(place, content, _PUBLIC)
@@ -64,7 +76,7 @@ def write_files(folder: Path, force: bool = False) -> list[WrittenFile]:
     return outcomes
 
 
-def _place(target: Path, content: bytes, known: str | None, force: bool) -> tuple[State, Path | None]:
+def _place(target: Path, content: bytes, ours: Collection[str | None], force: bool) -> tuple[State, Path | None]:
     """What a file will be, and where ours is to be written, None for nowhere."""
     try:
         current = target.read_bytes()
@@ -72,20 +84,22 @@ def _place(target: Path, content: bytes, known: str | None, force: bool) -> tupl
         return "new", target
     if current == content:
         return "same", None
-    if force or _digest(current) == known:
+    if force or _digest(current) in ours:
         return "updated", target
     return "kept", target.with_name(f"{target.name}.new")
 
 
-def write_environment(folder: Path) -> bool:
-    """Writes the folder's ``.env`` with new secrets; whether it did.
+def write_environment(folder: Path, *, explainer: bool = False) -> bool:
+    """Writes the folder's ``.env`` with new secrets; whether it did. With ``explainer``, its profile is on, too.
 
-    One that is there is kept; secrets that it lacks are added at its end. Raises UsageError when it cannot be read or
-    written.
+    One that is there is kept; what it lacks is added at its end. Raises UsageError when it cannot be read or written.
     """
     path = folder / ".env"
     values = read_dotenv(path, os.environ)
     added = missing_secrets(values)
+    chosen = profiles(values)
+    if explainer and PROFILE not in chosen:
+        added[PROFILES] = ",".join([*chosen, PROFILE])
     with _said(path):
         if path.exists():
             if added:
@@ -94,8 +108,22 @@ def write_environment(folder: Path) -> bool:
             return False
         if not (folder / "pyproject.toml").exists():  # not a source tree: the demo's image is made from the release
             added["CS_DEMO_PACKAGE"] = f"claudescope=={__version__}"
-        _write(path, env_file(added).encode(), _SECRET)
+        text = env_file(added)
+        if PROFILES in added:
+            text += f"\n# Profiles of docker compose that are on.\n{PROFILES}={added[PROFILES]}\n"
+        _write(path, text.encode(), _SECRET)
     return True
+
+
+def write_explainer_token(folder: Path) -> None:
+    """Gives Alertmanager the explainer's token of ``.env``, in a file that its user can read. Raises UsageError."""
+    path = folder / TOKEN_FILE
+    token = read_dotenv(folder / ".env", os.environ)[TOKEN]
+    mine = os.name == "posix" and os.geteuid() == 0
+    with _said(path):
+        _write(path, token.encode(), 0o400 if mine else _PUBLIC)
+        if mine:
+            os.chown(path, _USER, _USER)
 
 
 def write_ignore(folder: Path) -> bool:

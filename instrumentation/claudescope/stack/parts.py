@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ..errors import UsageError
 from .dotenv import read_dotenv
+from .explainer import PROFILE, PROFILES, profiles
 from .variables import VARIABLES, with_defaults
 
 __all__ = ["Certificates", "Stack"]
@@ -56,6 +57,9 @@ class Stack:
     token: str
     grafana_login: str = ""
     certificates: Certificates = _NO_CERTIFICATES
+    explainer: str = ""
+    """Empty where the explainer is no part of it."""
+    explainer_token: str = ""
 
     @property
     def tls(self) -> bool:
@@ -74,6 +78,7 @@ class Stack:
         env = os.environ if environ is None else environ
         file = read_dotenv(folder / ".env", env)
         values = with_defaults({**file, **{name: env[name] for name in VARIABLES if env.get(name)}})
+        chosen = {PROFILES: env.get(PROFILES) or file.get(PROFILES, "")}
         scheme = "https" if values["CS_RECEIVER"] == "otlp/tls" else "http"
 
         def at(bind: str, port: str) -> str:
@@ -99,4 +104,6 @@ class Stack:
             token=values["CS_OTLP_TOKEN"],
             grafana_login=login,
             certificates=certificates,
+            explainer=f"http://{at('CS_UI_BIND', 'CS_EXPLAINER_PORT')}" if PROFILE in profiles(chosen) else "",
+            explainer_token=values["CS_EXPLAINER_TOKEN"],
         )

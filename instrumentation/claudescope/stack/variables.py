@@ -66,6 +66,11 @@ VARIABLES: Final[dict[str, Variable]] = {
                 "",
                 "Password of Grafana's user admin. It holds from Grafana's first start; later, change it in Grafana.",
             ),
+            _Row(
+                "CS_EXPLAINER_TOKEN",
+                "",
+                "Bearer token that Alertmanager shows to the explainer, and the password of the explainer's pages.",
+            ),
             secret=True,
         ),
         *_section(
@@ -85,6 +90,7 @@ VARIABLES: Final[dict[str, Variable]] = {
             _Row("CS_JAEGER_PORT", "16686", "Published port of Jaeger's page and API."),
             _Row("CS_PROMETHEUS_PORT", "9090", "Published port of Prometheus."),
             _Row("CS_ALERTMANAGER_PORT", "9093", "Published port of Alertmanager."),
+            _Row("CS_EXPLAINER_PORT", "9096", "Published port of the explainer."),
             _Row(
                 "CS_GRAFANA_URL",
                 "http://localhost:3000",
@@ -94,6 +100,8 @@ VARIABLES: Final[dict[str, Variable]] = {
                 "CS_PROMETHEUS_URL", "http://localhost:9090", "Where a browser reaches Prometheus, for links in alerts."
             ),
             _Row("CS_ALERTMANAGER_URL", "http://localhost:9093", "Where a browser reaches Alertmanager."),
+            _Row("CS_JAEGER_URL", "http://localhost:16686", "Where a browser reaches Jaeger, for links in tickets."),
+            _Row("CS_EXPLAINER_URL", "http://localhost:9096", "Where a browser reaches the explainer."),
         ),
         *_section(
             "How long and how much",
@@ -155,11 +163,29 @@ VARIABLES: Final[dict[str, Variable]] = {
             _Row("CS_LOG_LEVEL", "info", "What the collector and Jaeger say of themselves: debug, info, warn, error."),
         ),
         *_section(
+            "Explainer (claudescope stack init DIR --explainer)",
+            _Row(
+                "CS_EXPLAINER_GRAFANA_TOKEN",
+                "",
+                "Token of a service account of Grafana that may write annotations. Default: the user admin.",
+            ),
+            _Row("CS_EXPLAINER_WEBHOOK", "", "Where each ticket is posted as JSON."),
+            _Row("CS_EXPLAINER_WEBHOOK_TOKEN", "", "Bearer token for it."),
+            _Row("CS_EXPLAINER_JIRA", "", "Address of Jira, for an issue for each alert of an objective."),
+            _Row("CS_EXPLAINER_JIRA_PROJECT", "", "Key of its project."),
+            _Row("CS_EXPLAINER_JIRA_USER", "", "User of the token, as Jira Cloud wants it; empty for a bearer token."),
+            _Row("CS_EXPLAINER_JIRA_TOKEN", "", "API token or personal access token."),
+            _Row("CS_EXPLAINER_JIRA_DONE", "", "Transition that closes an issue when the alert ends."),
+            _Row("CS_EXPLAINER_GITHUB_REPO", "", "Repository (owner/name) for an issue for each alert."),
+            _Row("CS_EXPLAINER_GITHUB_TOKEN", "", "Token that may write its issues."),
+            _Row("CS_EXPLAINER_MEMORY", "256m", "Memory limit of the explainer's container."),
+        ),
+        *_section(
             "Demo (docker compose --profile demo up)",
             _Row(
                 "CS_DEMO_PACKAGE",
                 ".",
-                "What pip installs into the demo's image: `.` is the tree beside docker-compose.yml.",
+                "What pip installs into the images of demo and explainer: `.` is the tree beside docker-compose.yml.",
             ),
             _Row("CS_DEMO_MEMORY", "512m", "Memory limit of the demo's container."),
         ),

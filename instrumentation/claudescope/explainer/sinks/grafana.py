@@ -19,7 +19,7 @@ _FOR_GOOD: Final = frozenset({400, 413, 422})
 
 
 class GrafanaSink:
-    """A Grafana, by its address and a token of a service account, through grafana-client."""
+    """A Grafana, by its address and a token of a service account (or ``user:password``), through grafana-client."""
 
     name = "grafana"
     limited = False
@@ -37,7 +37,8 @@ class GrafanaSink:
                 " urllib3. Or unset CLAUDESCOPE_EXPLAINER_GRAFANA.",
             ) from None
         self._failures = (GrafanaException, RequestException, OSError)
-        api = GrafanaApi.from_url(f"{url}/", token)
+        user, colon, password = token.partition(":")
+        api = GrafanaApi.from_url(f"{url}/", (user, password) if colon else token)
         api.client.timeout = timeout
         self._annotations = api.annotations
 

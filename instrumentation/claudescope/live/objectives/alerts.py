@@ -69,9 +69,9 @@ def tier_alert(
 
 
 def absent_alert(objective: Objective, group: Mapping[str, str], last_ms: int, url: str) -> Alert:
-    """There were events and there are none any more."""
+    """Who sent events sends nothing any more, not even its metrics."""
     summary = f"{objective.service}: {objective.name} has no data"
-    told = f"The last event came about {_time(last_ms)}; absent_after is {objective.absent_after}."
+    told = f"Nothing came since {_time(last_ms)}; absent_after is {objective.absent_after}."
     labels = {**_labels(objective, f"{camel(objective.name)}Absent", group, "ticket"), "burnrate_tier": ABSENT}
     return Alert(labels, _annotations(objective, summary, told, url))
 
@@ -80,7 +80,7 @@ def canary_alert(objective: Objective, group: Mapping[str, str], told: str, url:
     """The canary is worse than the baseline."""
     assert objective.canary is not None
     summary = f"{objective.service}: the canary {objective.canary.canary} fails {objective.name}"
-    labels = {**_labels(objective, f"{camel(objective.name)}Canary", group, "page"), "burnrate_tier": CANARY}
+    labels = {**_labels(objective, f"{camel(objective.name)}CanaryWorse", group, "page"), "burnrate_tier": CANARY}
     return Alert(labels, _annotations(objective, summary, told, url))
 
 

@@ -28,12 +28,12 @@ def verdict(rule: Canary, alpha: float, canary: Counts, baseline: Counts) -> str
     score = z_score(canary, baseline)
     if score is not None:
         other = baseline.bad / baseline.total
-        if score >= rule.z and share - other >= rule.difference:
+        if score > rule.z and share - other >= rule.difference:
             return (
                 f"{share:.2%} of {canary.total:g} events of {rule.canary} were bad in {rule.window}, and {other:.2%} of"
                 f" {baseline.total:g} of {rule.baseline}: z = {score:.1f}."
             )
-    if share > rule.most and canary.bad >= critical_count(canary.total * rule.most, alpha or 1e-4):
+    if share > rule.most and (alpha <= 0 or canary.bad >= critical_count(canary.total * rule.most, alpha)):
         return (
             f"{share:.2%} of {canary.total:g} events of {rule.canary} were bad in {rule.window};"
             f" {rule.most:.2%} may be."

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ...slo.burn import fires
-from ...slo.objective import Objective, Tier
+from ...slo.objective import Indicator, Objective, Tier
 from ..rollups.tiers import BUCKET_MS
 from .alerts import ABSENT, CANARY, Alert, absent_alert, canary_alert, tier_alert
 from .ask import Ask
@@ -35,7 +35,7 @@ _SETTLE_S: Final = 0.3
 """After the end of a bucket, so that what was on its way is in it."""
 _RETRY_S: Final = 1.0
 _EXPIRE_MS: Final = 600_000
-_CANARY_WAIT_MS: Final = 120_000
+_CANARY_WAIT_MS: Final = 60_000
 
 
 class _Latest(NamedTuple):
@@ -54,16 +54,18 @@ class Evaluator:
         submit: Submit,
         ask: Ask,
         url: str,
+        heard: Callable[[], Mapping[str, int]] = dict,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``heard`` says when metrics of a service last came, in ms: an app that is idle sends them all the same."""
         self.specs = specs
         self._ledger = ledger
         self._book = book
         self._submit = submit
         self._ask = ask
         self._url = url
+        self._heard = heard
         self._clock = clock
-        self._started_ms = self._now()
         self._expired_ms = 0
         self._latest: dict[str, _Latest] = {}
         self.evaluated_ms: int | None = None
@@ -180,16 +182,15 @@ class Evaluator:
                 self._book.touch(key)
 
     def _judge_absence(self, objective: Objective, reading: Reading) -> Key:
-        last = reading.total.last_ms
-        after = objective.absent_after
-        holds = (
-            after is not None
-            and last is not None
-            and reading.now_ms - max(last, self._started_ms) >= after.seconds * 1000
-        )
+        """Idle is not absent, so only a service that sent metrics to this server can be missed."""
+        source, after = objective.source, objective.absent_after
+        wanted = source.where.service if isinstance(source, Indicator) else ()
+        beats = [at for service, at in self._heard().items() if not wanted or service in wanted]
+        last = max([*beats, reading.total.last_ms or 0], default=0)
+        holds = bool(beats) and after is not None and reading.now_ms - last >= after.seconds * 1000
         return self._step(
             objective, ABSENT, {}, holds, reading.now_ms, (0, 0),
-            lambda: absent_alert(objective, {}, last or 0, self._url),
+            lambda: absent_alert(objective, {}, last, self._url),
         )  # fmt: skip
 
     def _judge_canary(self, objective: Objective, reading: Reading) -> set[Key]:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ...settings import Settings
 from ...slo.objective import Objective
@@ -45,9 +45,16 @@ class Service:
         """Reads the alarms of before."""
         self._book.load(db)
 
-    def connect(self, submit: Submit, ask: Ask, url: str, clock: Callable[[], float] = time.time) -> None:
-        """Gives it the writer, the reader and the page's address."""
-        self.evaluator = Evaluator(self.specs, self.ledger, self._book, submit, ask, url, clock)
+    def connect(
+        self,
+        submit: Submit,
+        ask: Ask,
+        url: str,
+        heard: Callable[[], Mapping[str, int]] = dict,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Gives it the writer, the reader, the page's address, and when metrics of each service last came."""
+        self.evaluator = Evaluator(self.specs, self.ledger, self._book, submit, ask, url, heard, clock)
         self.outbox = Outbox(self._book, self._channels, submit, url, clock)
         self.evidence = Evidence(ask, url, self._window, clock)
 

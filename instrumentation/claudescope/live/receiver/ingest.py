@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ..records import Batch, read_spans
+from ..records import Batch, read_spans, service_of
 from ..rollups.board import Rollups
 from ..store.jobs import Job, Stored
 from ..store.writer import BacklogError, StoreError, Writer
@@ -26,6 +26,7 @@ __all__ = ["SIGNALS", "Ingest", "Outcome"]
 
 SIGNALS: Final = ("traces", "metrics", "logs")
 _MAX_DIRTY: Final = 200
+_MAX_HEARD: Final = 1000
 _LARGE: Final = 2**18
 """Bytes of a body from which on it is decoded on a thread, so that the event loop stays free."""
 _DECODERS: Final = 1
@@ -66,6 +67,8 @@ class Ingest:
         self.rejected = 0
         """Spans without a usable id."""
         self.points = Points()
+        self.heard: dict[str, int] = {}
+        """When metrics of a service last came, in ms; of the first so many services."""
         self.last_ms: int | None = None
         """When the latest span came."""
         self._uncounted: dict[object, int] = {}
@@ -89,12 +92,20 @@ class Ingest:
             points, refused = self._counters.read(request)
             if points:
                 await self._store(Job(counters=points, size=len(body)))
+            self._hear(request)
             refused += self.points.read(request)  # after the store: what comes again counts once
             return Outcome(refused, _REFUSED_POINTS if refused else "")
         events = await self._off_loop(body, lambda: read_logs(decode(ExportLogsServiceRequest, body, encoding)))
         if events:
             await self._store(Job(events=events, size=len(body)))
         return Outcome()
+
+    def _hear(self, request: ExportMetricsServiceRequest) -> None:
+        now = int(time.time() * 1000)
+        for resource_metrics in request.resource_metrics:
+            service = service_of(resource_metrics.resource.attributes)
+            if service in self.heard or len(self.heard) < _MAX_HEARD:
+                self.heard[service] = now
 
     async def _off_loop(self, body: bytes, work: Callable[[], T]) -> T:
         if len(body) < _LARGE:

@@ -8,6 +8,7 @@ from typing import Final
 
 from .cells import Cell, Cells
 from .evidence import Evidence
+from .narrow import REST
 from .scan import Scan
 from .tuning import Tuning
 from .usual import Usual
@@ -112,5 +113,5 @@ def _values(dimensions: Sequence[str], rows: Sequence[Cell], least: float) -> li
         bad: dict[str, float] = {}
         for row in rows:
             bad[row.labels[at]] = bad.get(row.labels[at], 0.0) + row.now.bad
-        found.append(sorted(value for value, count in bad.items() if count >= least))
+        found.append(sorted(value for value, count in bad.items() if count >= least and value != REST))
     return found

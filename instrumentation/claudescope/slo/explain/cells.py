@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...errors import UsageError
 from ..burn import Counts
 
 __all__ = ["Cell", "Cells", "Sample"]
+
+
+_NONE: Final = Counts(0.0, 0.0)
 
 
 class Sample(NamedTuple):
@@ -54,19 +57,16 @@ class Cells:
         if len(set(names)) != len(names):
             raise UsageError("A dimension is named twice.", "Name each once.")
         windows = [now, *before]
-        sums: dict[tuple[str, ...], list[list[float]]] = {}
+        sums: dict[tuple[str, ...], dict[int, list[float]]] = {}
         for at, samples in enumerate(windows):
             for labels, bad, total in samples:
                 _check(labels, bad, total)
-                key = tuple(labels.get(name, "") for name in names)
-                row = sums.get(key)
-                if row is None:
-                    row = sums[key] = [[0.0, 0.0] for _ in windows]
-                row[at][0] += bad
-                row[at][1] += total
+                key = tuple([labels.get(name, "") for name in names])
+                counts = sums.setdefault(key, {}).setdefault(at, [0.0, 0.0])
+                counts[0] += bad
+                counts[1] += total
         rows = tuple(
-            Cell(key, Counts(*row[0]), tuple(Counts(*counts) for counts in row[1:]))
-            for key, row in sorted(sums.items())
+            Cell(key, _counts(found, 0, 1)[0], _counts(found, 1, len(windows))) for key, found in sorted(sums.items())
         )
         return cls(names, rows, len(windows) - 1)
 
@@ -82,6 +82,10 @@ class Cells:
             sum(counts.bad for row in self.rows for counts in row.before),
             sum(counts.total for row in self.rows for counts in row.before),
         )
+
+
+def _counts(found: Mapping[int, Sequence[float]], begin: int, end: int) -> tuple[Counts, ...]:
+    return tuple([Counts(*found[at]) if at in found else _NONE for at in range(begin, end)])
 
 
 def _check(labels: Mapping[str, str], bad: float, total: float) -> None:

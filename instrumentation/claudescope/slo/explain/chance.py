@@ -8,6 +8,7 @@ import statistics
 from typing import Final
 
 from .candidates import Candidates
+from .sentences import LEAST
 
 __all__ = ["Chance"]
 
@@ -38,8 +39,8 @@ class Chance:
         self._place = statistics.fmean(best) - _EULER * self._spread
 
     def of(self, score: float) -> float:
-        """P(the best score is at least this)."""
-        return -math.expm1(-math.exp(min(700.0, (self._place - score) / self._spread)))
+        """P(the best score is at least this), but no less than one in a million."""
+        return max(LEAST, -math.expm1(-math.exp(min(700.0, (self._place - score) / self._spread))))
 
 
 def _simulate(candidates: Candidates, lines: list[tuple[int, int]], shape: float, randomness: random.Random) -> float:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from .calibration import Calibration
 from .candidates import Candidate, Candidates
 from .cells import Cells
 from .chance import Chance
 from .explanation import Explanation, Slice, Traces
+from .narrow import narrowed
 from .tuning import DEFAULT, Tuning
 from .usual import quiet, usual
 
@@ -15,15 +18,22 @@ __all__ = ["explain"]
 
 
 def explain(
-    cells: Cells, *, traces: Traces | None = None, noun: str = "events", seed: int = 0, tuning: Tuning = DEFAULT
+    cells: Cells,
+    *,
+    traces: Traces | None = None,
+    calibration: Calibration | None = None,
+    noun: str = "events",
+    seed: int = 0,
+    tuning: Tuning = DEFAULT,
 ) -> Explanation:
     """Which slices hold the bad events beyond what was to be expected of now's events.
 
-    ``noun`` is what is counted (``steps``, ``calls``); ``traces`` gives examples of a slice. The same cells and seed
-    give the same answer. Where nothing can be said, or nothing stands out, that is the answer, with its reason.
+    ``noun`` is what is counted (``steps``, ``calls``); ``traces`` gives examples of a slice, ``calibration`` the
+    probability of the first one to be the cause. The same cells and seed give the same answer. Where nothing can be
+    said, or nothing stands out, that is the answer, with its reason.
     """
     now = cells.now
-    baseline = quiet(cells, tuning)
+    baseline = quiet(narrowed(cells, tuning.least_bad), tuning)
     if not now.total or not baseline.before.total:
         when = "now" if not now.total else "in the baseline"
         return Explanation("insufficient_data", (), now, 0.0, f"There were no {noun} {when}.", noun)
@@ -43,7 +53,7 @@ def explain(
         return Explanation("none", (), now, whole, reason, noun)
     told = [*chosen, *_near(found, chosen)]
     excess = _whole_excess(found, chosen)
-    slices = tuple(
+    slices = [
         Slice(
             labels=(labels := found.names(one)),
             bad=one.bad,
@@ -55,8 +65,10 @@ def explain(
             traces=tuple(traces(labels))[:3] if traces and one in chosen else (),
         )
         for one in told
-    )
-    return Explanation("slices", slices, now, whole, "", noun)
+    ]
+    if calibration:
+        slices[0] = replace(slices[0], probability=calibration.probability(slices[0].llr))
+    return Explanation("slices", tuple(slices), now, whole, "", noun)
 
 
 def _chosen(found: Candidates, chance: Chance) -> list[Candidate]:

@@ -46,6 +46,8 @@ class Slice:
     alternative: bool = False
     """Another description of the first slice's events, nearly as good; the others overlap no other one."""
     traces: tuple[Trace, ...] = ()
+    probability: float | None = None
+    """Of being the cause, where labelled incidents say so; of the first slice only."""
 
     @property
     def excess(self) -> float:
@@ -58,7 +60,9 @@ class Slice:
         return self.bad * math.log(self.bad / self.expected) - self.excess if self.bad > self.expected else 0.0
 
     def json(self) -> dict[str, Any]:
-        """As ``claudescope slo explain --json`` prints it; ``alternative`` and ``traces`` only where they apply."""
+        """As ``claudescope slo explain --json`` prints it; what may be absent (``alternative``, ``probability``,
+        ``traces``) only where it applies.
+        """
         found: dict[str, Any] = {
             "labels": dict(self.labels),
             "bad": _short(self.bad),
@@ -71,6 +75,8 @@ class Slice:
         }
         if self.alternative:
             found["alternative"] = True
+        if self.probability is not None:
+            found["probability"] = round(self.probability, 3)
         if self.traces:
             found["traces"] = [trace._asdict() for trace in self.traces]
         return found
@@ -114,6 +120,7 @@ class Explanation:
                 found.p,
                 found.alternative,
                 tuple(trace.url or trace.id for trace in found.traces),
+                found.probability,
             )
             for found in self.slices
         ]

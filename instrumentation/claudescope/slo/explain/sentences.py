@@ -7,14 +7,17 @@ from typing import Final, NamedTuple
 
 from ... import semconv
 
-__all__ = ["Claim", "amount", "chance", "sentences", "where"]
+__all__ = ["LEAST", "Claim", "amount", "chance", "sentences", "where"]
+
+LEAST: Final = 1e-6
+"""A smaller probability is told as this one: no fit to some simulations knows better."""
 
 _WORDS: Final = {
     semconv.STEP_INDEX: "step",
     semconv.STEP_KIND: "kind",
     semconv.TOOL_NAME: "tool",
     semconv.REQUEST_MODEL: "model",
-    "service.name": "service",
+    semconv.SERVICE_NAME: "service",
 }
 """What a person says instead of an attribute's name."""
 
@@ -30,6 +33,7 @@ class Claim(NamedTuple):
     p: float
     alternative: bool
     examples: tuple[str, ...]
+    probability: float | None = None
 
 
 def sentences(claims: Sequence[Claim], bad: float, expected: float, noun: str, reason: str) -> list[str]:
@@ -44,12 +48,16 @@ def sentences(claims: Sequence[Claim], bad: float, expected: float, noun: str, r
             f"{amount(claim.bad)} of its {amount(claim.total)} {noun} are bad, {amount(claim.expected)} were expected"
         )
         if claim.alternative:
-            found.append(f"The same may be said as {place}: {counts}.")
+            found.append(f"Nearly as good a description is {place}: {counts}.")
             continue
         found.append(
             f"{amount(claim.bad - claim.expected)} of the {amount(excess)} bad {noun} beyond what was expected"
             f" are in {place}: {counts} (chance of such a slice where nothing is wrong: {chance(claim.p)})."
         )
+        if claim.probability is not None:
+            found.append(
+                f"  Of labelled incidents as clear as this one, {claim.probability:.0%} had their cause there."
+            )
         if claim.examples:
             found.append(f"  For example: {', '.join(claim.examples)}")
     return found
@@ -74,7 +82,7 @@ def amount(value: float) -> str:
 
 def chance(p: float) -> str:
     """A probability in words' length."""
-    return "under 1 in a million" if p < 1e-6 else f"{p:.2g}"
+    return "under 1 in a million" if p <= LEAST else f"{p:.2g}"
 
 
 def _word(name: str) -> str:

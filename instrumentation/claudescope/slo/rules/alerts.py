@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..burn import evidence_windows
 from ..objective import Indicator, Notice, Objective, Ratio, Tier
+from ..window import Window
 from . import series
 from .indicator import SHORTEST, queries_of
 from .links import Links
@@ -13,7 +15,7 @@ from .queries import needed_setting
 from .rule import Alert, Recording
 from .significance import TOLERANCE, needed_expression
 
-__all__ = ["absence", "base_labels", "burn_name", "burning", "group_text", "needed"]
+__all__ = ["absence", "asked_for", "base_labels", "burn_name", "burning", "group_text", "needed"]
 
 _UNPROTECTED: Final = (
     " The objective has no counts, only a share: at low traffic a single failure can be the whole of it."
@@ -26,20 +28,35 @@ def burn_name(objective: Objective) -> str:
 
 
 def needed(objective: Objective) -> list[Recording]:
-    """For each long window the bad events that a tier needs; nothing where the objective has no counts."""
+    """For each window that can be evidence, the bad events that it needs; nothing where the objective has no counts."""
     if isinstance(objective.source, Ratio):
         return []
-    factors: dict[str, float] = {}
+    factors: dict[Window, float] = {}
     for (
         tier
     ) in objective.tiers:  # the lowest factor of a window needs the most comparisons, and those are right for all
-        factors[str(tier.long)] = min(tier.factor, factors.get(str(tier.long), tier.factor))
-    labels = {**objective.labels, **series.identity(objective)}
+        for window in evidence_windows(objective, tier):
+            factors[window] = min(tier.factor, factors.get(window, tier.factor))
+    labels = base_labels(objective)
     records = []
-    for window, factor in factors.items():
-        if expr := needed_expression(series.total_events(objective, window), objective, factor):
+    for window, factor in sorted(factors.items()):
+        total, each = series.total_events(objective, window), 1
+        if window == SHORTEST:
+            total, each = series.total_rate(objective), SHORTEST.seconds
+        if expr := needed_expression(total, objective, window, factor, each):
             records.append(Recording(f"slo:sli_bad:needed{window}", expr, labels))
     return records
+
+
+def _evidence(objective: Objective, tier: Tier) -> str:
+    """That it is no chance: in one of the tier's windows are enough bad events."""
+    found = []
+    for window in evidence_windows(objective, tier):
+        bad = series.bad_events(objective, window)
+        if window == SHORTEST:
+            bad = f"{SHORTEST.seconds} * {series.bad_rate(objective)}"
+        found.append(f"{bad} + {number(TOLERANCE)} >= {series.needed_events(objective, window)}")
+    return "(\n  " + "\n  or\n  ".join(found) + "\n)"
 
 
 def burning(objective: Objective, links: Links) -> list[Alert]:
@@ -57,10 +74,9 @@ def _burn(objective: Objective, tier: Tier, notice: Notice, links: Links) -> Ale
     long, short = (_plain(objective, f"{series.error_ratio(objective, w)} > {bound}") for w in (tier.long, tier.short))
     expr = f"{long}\nand\n{short}"
     if not isinstance(objective.source, Ratio) and (objective.alpha > 0 or objective.min_events > 0):
-        bad, least = series.bad_events(objective, tier.long), series.needed_events(objective, tier.long)
-        expr += f"\nand\n{bad} + {number(TOLERANCE)} >= {least}"
+        expr += f"\nand\n{_evidence(objective, tier)}"
     budget, factor = number(objective.budget * 100), number(tier.factor)
-    asked = "" if tier.asked is None else f" ({number(tier.asked)} was asked for and can never be: over 100 %)"
+    asked = f" ({asked_for(tier)})" if tier.asked is not None else ""
     summary = f"{objective.service}: {objective.name} uses up its error budget{group_text(objective)}"
     description = (
         f"{{{{ $value | humanizePercentage }}}} of the events of the last {tier.long} are bad, and {budget} % may be."
@@ -82,6 +98,13 @@ def _burn(objective: Objective, tier: Tier, notice: Notice, links: Links) -> Ale
     annotations |= {**objective.alert_annotations, **notice.annotations}
     name = burn_name(objective)
     return Alert(name, expr, tier.wait.seconds, objective.keep_firing.seconds, labels, annotations)
+
+
+def asked_for(tier: Tier) -> str:
+    """Why the factor is not the one that was asked for."""
+    assert tier.asked is not None
+    why = "can never be, since it is over 100 %" if tier.asked > tier.factor else "is less than the budget allows"
+    return f"{number(tier.asked)} times was asked for and {why}"
 
 
 def absence(objective: Objective, links: Links) -> list[Alert]:

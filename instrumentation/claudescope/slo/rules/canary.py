@@ -53,7 +53,7 @@ def compared(objective: Objective) -> list[Recording]:
     deviation = f"sqrt(({pooled}) * (1 - {pooled}) * (1 / {total1} + 1 / {total2}))"
     labels = base_labels(objective)
     bounded = replace(objective, target=1 - canary.most, min_events=0)
-    needed = needed_expression(_series(objective, "total", canary, canary.canary), bounded, 1)
+    needed = needed_expression(_series(objective, "total", canary, canary.canary), bounded, canary.window, 1)
     return [
         Recording(f"slo:canary_total:events{canary.window}", total, labels),
         Recording(f"slo:canary_bad:events{canary.window}", bad, labels),

@@ -11,7 +11,7 @@ from ...errors import UsageError
 from ..objective import Indicator, Objective, Origin, Ratio
 from ..window import CalendarPeriod, Period
 from . import series
-from .alerts import absence, base_labels, burning, needed
+from .alerts import absence, asked_for, base_labels, burning, needed
 from .calendar import days_expression, hour_expression, start_expression
 from .canary import canary_alert, compared
 from .dialect import PROMETHEUS_3, Dialect
@@ -76,10 +76,7 @@ def _notes(objective: Objective) -> Iterable[str]:
         yield f"Counted by apps that run with {setting}."
     for tier in objective.tiers:
         if tier.asked is not None:
-            yield (
-                f"{tier.name}: {number(tier.asked)} times the budget is over 100 % and can never be, so it fires at"
-                f" {number(tier.factor)} times."
-            )
+            yield f"{tier.name}: {asked_for(tier)}, so it is for {number(tier.factor)} times."
 
 
 def _facts(objective: Objective) -> list[Recording]:

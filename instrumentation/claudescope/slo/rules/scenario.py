@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from ..burn import ROUNDING, evidence_windows, needed
 from ..objective import Objective, Ratio, Tier
-from .significance import needed_count
 
 __all__ = ["Scenario", "Stretch", "scenarios", "verdict"]
 
@@ -82,21 +81,26 @@ def verdict(scenario: Scenario, objective: Objective, tier: Tier, minute: int) -
 
 def _holds(scenario: Scenario, objective: Objective, tier: Tier, minute: int) -> bool | None:
     bound = tier.factor * objective.budget
-    windows = [scenario.counts(minute, window.seconds / MINUTE) for window in (tier.short, tier.long)]
-    known: list[bool | None] = [_over(bad / total, bound) if total else False for bad, total in windows]
-    bad, total = windows[1]
+    shares = [scenario.counts(minute, window.seconds / MINUTE) for window in (tier.short, tier.long)]
+    known: list[bool | None] = [_over(bad / total, bound) if total else False for bad, total in shares]
     if not isinstance(objective.source, Ratio):
-        known.append(_over(bad + 0.25, needed_count(total, objective, tier.factor)))
-    return _all(known)
+        known.append(_evident(scenario, objective, tier, minute))
+    if any(part is False for part in known):
+        return False
+    return None if None in known else True
+
+
+def _evident(scenario: Scenario, objective: Objective, tier: Tier, minute: int) -> bool | None:
+    enough: list[bool | None] = []
+    for window in evidence_windows(objective, tier):
+        bad, total = scenario.counts(minute, window.seconds / MINUTE)
+        enough.append(_over(bad + ROUNDING, needed(total, objective, window)))
+    if any(enough):
+        return True
+    return None if None in enough else False
 
 
 def _over(value: float, bound: float) -> bool | None:
     if value > bound * _SURE:
         return True
     return None if value * _SURE > bound else False
-
-
-def _all(known: Sequence[bool | None]) -> bool | None:
-    if any(part is False for part in known):
-        return False
-    return None if None in known else True

@@ -1,13 +1,15 @@
 """The clause that keeps chance from waking anybody, as PromQL: how many bad events a window must hold.
 
 A window with ``n`` events and a budget ``b`` expects ``n * b`` bad ones while the target is just kept. Needed is the
-smallest count whose Poisson tail is below ``alpha`` (``signals.poisson.critical_count``): 2, and one more for each mean
-of ``critical_means`` that ``n * b`` has reached.
+smallest count whose Poisson tail is below the window's alpha (``slo.burn.needed``): 2, and one more for each mean of
+``critical_means`` that ``n * b`` has reached. One of a tier's ``evidence_windows`` must hold as many.
 
-Few of these comparisons matter. A tier also wants more than ``factor * n * b`` bad events. With ``t(k)`` the mean from
-which k are chance, k + 1 are needed from ``t(k)`` on; once ``k + 1 <= factor * t(k)``, the tier's own condition asks
-for more than the clause does, and since ``(k + 1) / t(k)`` falls with k it does so for every larger mean: the sum ends
-there. At ``alpha`` 1e-4 that is after 3 comparisons for a factor of 14.4, 7 for 6 and 17 for 3.
+Few of these comparisons matter. A tier with ``factor`` also wants more than ``factor * n * b`` bad events in its long
+window. With ``t(k)`` the mean from which k are chance, k + 1 are needed from ``t(k)`` on. Once ``k + 1 <= factor *
+t(k)``, a share over the bound is too much to be chance by itself, and since ``(k + 1) / t(k)`` falls with k it is for
+every larger mean too: the sum ends there. It does so for a shorter window as well, since the long one has at least as
+many events and at least as large an alpha: it then is the evidence. At alpha 1e-4 the end is after 3 comparisons for a
+factor of 14.4, 7 for 6 and 17 for 3.
 
 A factor near 1 never comes to that. From the mean of ``MOST`` events on the count then is the quantile of Cornish and
 Fisher with a correction for continuity, which is the exact count or at most one beside it.
@@ -21,8 +23,9 @@ from statistics import NormalDist
 from typing import Final
 
 from ...signals.poisson import critical_means
-from ..burn import ROUNDING
+from ..burn import ROUNDING, alpha_of
 from ..objective import Objective
+from ..window import Window
 from .promql import number
 
 __all__ = ["MOST", "TOLERANCE", "binding_means", "needed_count", "needed_expression", "quantile_terms"]
@@ -52,35 +55,36 @@ def quantile_terms(alpha: float) -> tuple[float, float, float]:
     return z, (z * z - 1) / 6 + 0.5, (z - z**3) / 72
 
 
-def needed_expression(total: str, objective: Objective, factor: float) -> str:
-    """The bad events that a tier with ``factor`` needs, given the events of its long window as a series.
+def needed_expression(total: str, objective: Objective, window: Window, factor: float, each: float = 1) -> str:
+    """The bad events that a window needs for tiers of at least ``factor``; ``total`` is a series that is ``each`` times
+    smaller than the window's events.
 
     Empty where the objective asks for none.
     """
     if objective.alpha <= 0:
         return f"0 * {total} + {objective.min_events}" if objective.min_events > 0 else ""
-    means, goes_on = binding_means(objective.alpha, factor)
-    lines = [f"{total} * 0 + 2", *(f"  + ({total} >=bool {number(mean / objective.budget)})" for mean in means)]
+    alpha, unit = alpha_of(objective, window), objective.budget * each
+    means, goes_on = binding_means(alpha, factor)
+    lines = [f"{total} * 0 + 2", *(f"  + ({total} >=bool {number(mean / unit)})" for mean in means)]
     text = "\n".join(lines)
     if goes_on:
-        z, c, d = quantile_terms(objective.alpha)
-        mean = f"({number(objective.budget)} * {total})"
-        from_here = number(means[-1] / objective.budget)
+        z, c, d = quantile_terms(alpha)
+        mean = f"({number(unit)} * {total})"
         beyond = f"ceil({mean} + {number(z)} * sqrt{mean} + {number(c)} + {number(d)} / sqrt{mean})"
-        text = f"({beyond} and {total} >= {from_here})\nor\n({text})"
+        text = f"({beyond} and {total} >= {number(means[-1] / unit)})\nor\n({text})"
     if objective.min_events > 2:
         text = f"clamp_min(\n{text}\n, {objective.min_events})"
     return text
 
 
-def needed_count(total: float, objective: Objective, factor: float) -> float:
+def needed_count(total: float, objective: Objective, window: Window, factor: float) -> float:
     """What ``needed_expression`` gives for ``total`` events: its meaning in Python."""
     if objective.alpha <= 0:
         return float(objective.min_events)
-    means, goes_on = binding_means(objective.alpha, factor)
-    mean = total * objective.budget
+    alpha, mean = alpha_of(objective, window), total * objective.budget
+    means, goes_on = binding_means(alpha, factor)
     count = 2.0 + sum(total >= at / objective.budget for at in means)
     if goes_on and total >= means[-1] / objective.budget:
-        z, c, d = quantile_terms(objective.alpha)
+        z, c, d = quantile_terms(alpha)
         count = math.ceil(mean + z * math.sqrt(mean) + c + d / math.sqrt(mean))
     return max(count, float(objective.min_events))

@@ -19,7 +19,8 @@ _LEAST: Final = 300
 """Seconds: rates are recorded over five minutes."""
 _STEP: Final = 30
 """Seconds between two evaluations: windows are multiples of it."""
-_WAITS: Final[dict[Severity, Window]] = {"page": Window(120), "ticket": Window(300)}
+_WAITS: Final[dict[Severity, Window]] = {tier.severity: tier.wait for tier in reversed(DEFAULT_TIERS)}
+"""Those of the fastest default tiers."""
 SHORTEST: Final = 7 * 86_400
 """Under a week, the default factors would be below 1 even for pages."""
 
@@ -60,11 +61,8 @@ def tiers_of(slo: Slo, target: float, period: Period, at: Location, report: Repo
 
 def _written(form: WindowForm, waits: Waits) -> Tier:
     severity: Severity = form.severity
-    wait = form.for_ or getattr(waits, severity) or _WAITS[severity]
-    if form.for_ is not None:
-        wait = form.for_
-    elif (own := getattr(waits, severity)) is not None:
-        wait = own
+    by_severity: Window | None = getattr(waits, severity)
+    wait = next(wait for wait in (form.for_, by_severity, _WAITS[severity]) if wait is not None)
     name = form.name or f"{severity}-{form.short}-{form.long}"
     return Tier(name, severity, form.short, form.long, form.factor, wait)
 

@@ -45,8 +45,8 @@ def _duration(value: Any, example: str) -> float:
         if float(text) == 0:
             return 0.0
         number = text.lstrip("+")
-        smaller, larger = ("ms", "s") if example.endswith("ms") else ("m", "h")
-        raise wrong(f"is {text}, without a unit", f"Write {number}{smaller} or {number}{larger}.")
+        meant = ("ms", "s") if example.endswith("ms") else ("d",) if example.endswith("d") else ("m", "h")
+        raise wrong(f"is {text}, without a unit", f"Write {' or '.join(number + unit for unit in meant)}.")
     parts = _PART.findall(text)
     known = [_WORDS.get(unit.lower() if len(unit) > 1 or unit in "SHDW" else unit) for _, unit in parts]
     if parts and _PART.sub("", text) == "" and all(known):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections import abc
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ..objective import Objective, Origin
-from .document import Document, DocumentError, Location, Mapping, read_documents
+from .document import Document, DocumentError, Location, Mapping, Sequence, read_documents
 from .models import Slo, Spec
 from .openslo import Indicator, is_openslo, objectives_of, sli_of
 from .problem import Problem, SpecErrors
-from .report import Report
+from .report import Report, spelled
 from .resolve import resolve
 from .shape import data_of, fit, without
 
 __all__ = ["Reading", "load", "read"]
 
+_MOST_OBJECTIVES: Final = 2000
 _BEGIN: Final = "Begin with `version: prometheus/v1` and `service: ...`."
 
 
@@ -35,7 +37,7 @@ class Reading:
     """By the id of an objective: what is done that its author may not expect."""
 
 
-def load(paths: Sequence[Path]) -> list[Objective]:
+def load(paths: abc.Sequence[Path]) -> list[Objective]:
     """The objectives of some files; ``-`` is standard input, and a folder stands for its ``*.yml`` and ``*.yaml``.
 
     Raises SpecErrors, which holds everything that is wrong with any of the files.
@@ -46,7 +48,7 @@ def load(paths: Sequence[Path]) -> list[Objective]:
     return reading.objectives
 
 
-def read(paths: Sequence[Path]) -> Reading:
+def read(paths: abc.Sequence[Path]) -> Reading:
     """The objectives of some files, and what is wrong with them. Raises nothing for what the files hold."""
     reading = Reading()
     files = list(_files(paths, reading))
@@ -58,7 +60,7 @@ def read(paths: Sequence[Path]) -> Reading:
             _add_sli(named, slis, page)
     for page, kind in zip(pages, kinds, strict=True):
         if kind == "SLO":
-            _keep(objectives_of(page.document, slis, page.sha256, page.report), 0, page.report, reading)
+            _openslo(page, slis, reading)
         elif kind == "native":
             _native(page, reading)
         reading.problems += page.report.errors()
@@ -77,7 +79,7 @@ class _Page:
     sha256: str
 
 
-def _files(paths: Sequence[Path], reading: Reading) -> Iterator[Path]:
+def _files(paths: abc.Sequence[Path], reading: Reading) -> Iterator[Path]:
     seen: set[Path] = set()
     for path in paths:
         found = [path]
@@ -146,19 +148,33 @@ def _add_sli(named: tuple[str, Indicator], slis: dict[str, Indicator], page: _Pa
     slis.setdefault(name, indicator)
 
 
+def _openslo(page: _Page, slis: dict[str, Indicator], reading: Reading) -> None:
+    found = objectives_of(page.document, slis, page.sha256, page.report)
+    name = page.document.find(("spec", "indicatorRef"))
+    referenced = slis[str(name)].warnings if str(name) in slis else ()
+    for at, objective in found:
+        others = [other for other, _ in found if other != at]
+        _keep(objective, [*referenced, *page.report.warnings(without=others)], reading)
+
+
 def _native(page: _Page, reading: Reading) -> None:
     document, report = page.document, page.report
+    _respell(document, report)
     data = {key: value for key, value in data_of(document.root).items() if not key.startswith("x-")}
     if not Spec.model_fields.keys() & data.keys():
         report.error((), "The document is no specification.", _BEGIN)
         return
-    spec = fit(Spec, document, (), report, data)
     slos = data.get("slos")
+    if isinstance(slos, list) and len(slos) > _MOST_OBJECTIVES:
+        report.error(
+            ("slos",), f"slos has {len(slos)} objectives.", f"Write at most {_MOST_OBJECTIVES} into a document."
+        )
+        return
+    spec = fit(Spec, document, (), report, data)
     service = spec.service if spec else "service"
     labels = (spec.labels if spec else None) or {}
     for number, own in enumerate(slos if isinstance(slos, list) else ()):
         at = ("slos", number)
-        before = len(report.problems)
         if report.failed_within(at):
             _rest(own, service, labels, at, page)
             continue
@@ -166,7 +182,20 @@ def _native(page: _Page, reading: Reading) -> None:
         if slo is not None:
             origin = Origin(report.path, document.line(at), page.sha256)
             objective = resolve(slo, service, labels, at, origin, report)
-            _keep([(at, objective)] if objective else [], before, report, reading)
+            _keep(objective, report.warnings(within=at), reading)
+
+
+def _respell(document: Document, report: Report) -> None:
+    """Reads two keys in the spelling of sloth's Kubernetes objects too: in files, sloth overlooks them so."""
+    slos = document.find(("slos",))
+    for number, _ in enumerate(slos.items if isinstance(slos, Sequence) else ()):
+        at = ("slos", number, "alerting")
+        alerting = document.find(at)
+        for key, right in (("pageAlert", "page_alert"), ("ticketAlert", "ticket_alert")):
+            if isinstance(alerting, Mapping) and key in alerting.entries and right not in alerting.entries:
+                alerting.entries[right] = alerting.entries.pop(key)
+                what = f"{spelled((*at, key))} is read as {right}; sloth overlooks that spelling in files."
+                report.warn((*at, right), what, f"Write {right}.")
 
 
 def _rest(data: Any, service: str, labels: dict[str, str], at: Location, page: _Page) -> None:
@@ -179,12 +208,10 @@ def _rest(data: Any, service: str, labels: dict[str, str], at: Location, page: _
         report.take_errors(scratch)
 
 
-def _keep(found: Sequence[tuple[Location, Objective]], before: int, report: Report, reading: Reading) -> None:
-    """Keeps objectives, and with each what was said about it since ``before``."""
-    for at, objective in found:
+def _keep(objective: Objective | None, warnings: list[Problem], reading: Reading) -> None:
+    if objective is not None:
         reading.objectives.append(objective)
-        others = [other for other, _ in found if other != at]
-        if warnings := report.warnings(before, without=others):
+        if warnings:
             reading.warnings.setdefault(objective.id, []).extend(warnings)
 
 

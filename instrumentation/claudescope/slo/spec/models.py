@@ -275,12 +275,12 @@ class Slo(_Form):
     alpha: Annotated[
         Chance | None,
         Field(
-            description="Chance of as many bad events as an alert needs, while the objective is just kept; `off`."
-            " Default: 0.0001."
+            description="Chance of as many bad events in an hour as an alert needs, while the objective is just kept;"
+            " `off`. Default: 0.0001."
         ),
     ] = None
     min_events: Annotated[
-        Whole | None, Field(description="Bad events in the long window, at least, besides what `alpha` asks for.")
+        Whole | None, Field(description="Bad events that an alert needs at least, besides what `alpha` asks for.")
     ] = None
     load: Annotated[list[Load] | None, Field(min_length=1, description="Other bounds at higher load, growing.")] = None
     canary: Annotated[CanaryForm | None, Field(description="Compare two deployments besides.")] = None

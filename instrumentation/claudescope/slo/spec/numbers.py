@@ -46,6 +46,8 @@ def _percent(value: Any) -> float:
     number = _number_of(scalar, "99.9")
     if number == 100:
         raise wrong("is 100, which leaves no budget", "Write less, such as 99.9: with 100 every bad event would page.")
+    if 99.999999 < number < 100:
+        raise wrong(f"is {scalar.text}, a budget of one in over 100 million", "Write at most 99.999999.")
     if not 0 < number < 100:
         raise wrong(f"is {scalar.text}", "It is a percentage between 0 and 100, such as 99.9.")
     if number < 1:
@@ -62,10 +64,16 @@ def share_of(value: Any, below: bool = False) -> float:
     number = _number_of(scalar, "0.8")
     if 1 < number <= 100:
         raise wrong(f"is {text}, over 1", f"It is a share from 0 to 1: write {number / 100:.10g} for {text} %.")
+    if below and 0.99999999 < number < 1:
+        raise wrong(f"is {text}, a budget of one in over 100 million", "Write at most 0.99999999.")
     if not 0 < number <= 1 or (below and number == 1):
         most = "below 1, such as 0.99" if below else "at most 1, such as 0.8"
         raise wrong(f"is {text}", f"It is a share over 0 and {most}.")
     return number
+
+
+def _share(value: Any) -> float:
+    return share_of(value)
 
 
 def _chance(value: Any) -> float:
@@ -116,7 +124,7 @@ Rate = Annotated[
 ]
 Share = Annotated[
     float,
-    PlainValidator(share_of),
+    PlainValidator(_share),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1, "examples": [0.8]}),
 ]
 Chance = Annotated[

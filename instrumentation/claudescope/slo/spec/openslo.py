@@ -13,6 +13,7 @@ from .conditions import SHORTEST, default_tiers
 from .document import Document, Location, Mapping, Scalar
 from .models import Waits
 from .openslo_models import REFUSED, Metric, RatioMetric, SliDocument, SloDocument, Target
+from .problem import Problem
 from .query import Examined, QueryError
 from .report import Report, spelled
 from .shape import fit
@@ -37,6 +38,7 @@ class Indicator:
 
     source: BadAndTotal | Ratio | None
     groups: tuple[str, ...]
+    warnings: tuple[Problem, ...] = ()
 
 
 def is_openslo(document: Document, report: Report) -> str | None:
@@ -74,7 +76,7 @@ def sli_of(document: Document, report: Report) -> tuple[str, Indicator] | None:
         name = document.find(("metadata", "name"))
         return (name.text, Indicator(None, ())) if isinstance(name, Scalar) else None
     source, groups = _source(form.spec.ratioMetric, ("spec", "ratioMetric"), report)
-    return form.metadata.name, Indicator(source, groups)
+    return form.metadata.name, Indicator(source, groups, tuple(report.warnings()))
 
 
 def objectives_of(

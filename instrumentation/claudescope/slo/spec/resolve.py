@@ -79,7 +79,7 @@ def _source(
         return None, groups
     if slo.indicator is not None:
         return indicator_of(slo.indicator, service, groups, slo.load, at, report), groups
-    if slo.load is not None:
+    if slo.load is not None and slo.sli is not None:
         where = (*at, "load")
         report.error(where, f"{spelled(where)} only goes with indicator.", "Write the bound into the queries.")
     if slo.sli is not None:

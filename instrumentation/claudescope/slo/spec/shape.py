@@ -78,6 +78,9 @@ def fit(
         errors: list[dict[str, Any]] = error.errors(include_url=False)  # type: ignore[assignment]  # TypedDicts
         unknown = [found["loc"] for found in errors if found["type"] == "extra_forbidden"]
         for found in errors:
+            if report.full:
+                report.unsaid((*at, *found["loc"]))
+                continue
             *parent, key = found["loc"] or ("",)
             beside = [str(other[-1]) for other in unknown if list(other[:-1]) == parent]
             if found["type"] == "missing" and any(
@@ -112,9 +115,8 @@ def _tell(
     elif kind == "extra_forbidden":
         _unknown(model, inner, where, report, refused)
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
-        form = _within(model, inner)
-        keys = ", ".join(list(_keys(form))[:4]) if form else "name: value"
-        report.error(where, f"{spelled(where)} is {_kind(error['input'])} and not a mapping.", f"It has keys: {keys}.")
+        what = f"{spelled(where)} is {_kind(error['input'])} and not a mapping."
+        report.error(where, what, _keys_of(_within(model, inner), str(inner[-1]) if inner else ""))
     elif kind == "list_type":
         report.error(
             where, f"{spelled(where)} is {_kind(error['input'])} and not a list.", "Begin each item with `- `."
@@ -123,6 +125,14 @@ def _tell(
         report.error(where, f"{spelled(where)} is empty.", "Write at least one, or remove the key.")
     else:  # pragma: no cover - no other kind is known
         report.error(where, f"{spelled(where)}: {error['msg']}.", "See the reference of the fields.")
+
+
+def _keys_of(form: type[BaseModel] | None, name: str) -> str:
+    if form is None:
+        return "Write `name: value`."
+    needed = [field.alias or key for key, field in form.model_fields.items() if field.is_required()]
+    keys = ", ".join([*needed, *(key for key in _keys(form) if key not in needed)][:5])
+    return f"Its keys are {keys}." if needed or not name else f"Write `{name}: {{}}`, with any of {keys}."
 
 
 def _kind(value: Any) -> str:

@@ -60,6 +60,8 @@ def _events(
     if bad is None or total is None:
         return None, groups
     groups = grouped({(*where, "error_query"): bad, (*where, "total_query"): total}, groups, at, report)
+    if events.error_query == events.total_query:
+        report.warn((*where, "error_query"), f"{spelled(where)}: both queries are the same, so all events are bad.")
     if events.per is not None:
         return BadAndTotal(events.error_query, events.total_query, events.per), groups
     examined = {(*where, "error_query"): bad, (*where, "total_query"): total}
