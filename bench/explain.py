@@ -33,8 +33,12 @@ from claudescope.slo.explain.tuning import DEFAULT, Tuning
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "riskloc-rs"
 GRID = tuple(
-    replace(DEFAULT, prior=prior, label_cost=cost, near=near)
-    for prior, cost, near in itertools.product((1.0, 2.0, 5.0, 10.0), (0.5, 1.0, 2.0), (0.7, 0.8, 0.9))
+    replace(DEFAULT, prior=prior, label_cost=cost, near=near, simulations=20)
+    for prior, cost, near in [
+        *itertools.product((1.0, 2.0, 5.0, 10.0), (0.5, 1.0, 2.0), (0.8,)),
+        (2.0, 1.0, 0.7),
+        (2.0, 1.0, 0.9),
+    ]
 )
 FOLDS = 5
 

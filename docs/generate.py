@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from claudescope import semconv
+from claudescope.explainer.options import OPTIONS
 from claudescope.settings import SETTINGS
 from claudescope.slo.spec.schema import schema
 
@@ -61,6 +62,26 @@ def settings() -> str:
         " directory up to the repository's root, or the file that `CLAUDESCOPE_CONFIG` names), default, in this order."
         " An unknown name is an error.\n\n"
     ) + _table(("variable", "key in `claudescope.toml`", "type", "default", "meaning"), rows)
+
+
+def explainer() -> str:
+    """The settings of ``claudescope.explainer.options``."""
+    rows = [
+        (
+            f"`{option.variable}`",
+            f"`{key}`",
+            option.type,
+            _default(option.written or option.default),
+            option.sentence,
+        )
+        for key, option in OPTIONS.items()
+    ]
+    return (
+        "# Settings of the explainer\n\nFrom flag (`claudescope explainer --help` has those that have one), environment"
+        " variable, the table `[explainer]` of `claudescope.toml`, default, in this order. A secret can be in a file"
+        " instead, which the variable or key with `_FILE` or `_file` at its end names, and is no flag. An unknown name"
+        " is an error. How they work together: [explainer.md](explainer.md).\n\n"
+    ) + _table(("variable", "key in `[explainer]`", "type", "default", "meaning"), rows)
 
 
 def attributes() -> str:
@@ -154,6 +175,7 @@ def _takes(kind: dict[str, Any]) -> str:
 
 PAGES = {
     "settings.md": settings,
+    "explainer-settings.md": explainer,
     "attributes.md": attributes,
     "metrics.md": metrics,
     "slo-fields.md": slo_fields,

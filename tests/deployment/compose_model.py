@@ -16,7 +16,12 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-SECRETS = {"CS_OTLP_TOKEN": "a-token", "CS_HMAC_KEY": "k" * 32, "CS_GRAFANA_PASSWORD": "a-password"}
+SECRETS = {
+    "CS_OTLP_TOKEN": "a-token",
+    "CS_HMAC_KEY": "k" * 32,
+    "CS_GRAFANA_PASSWORD": "a-password",
+    "CS_EXPLAINER_TOKEN": "an-explainer-token",
+}
 
 
 def need_compose() -> None:

@@ -9,7 +9,9 @@ import pytest
 import yaml
 from compose_model import ROOT, SECRETS, VARIABLE, configuration, mounted, resolve, source_of, strings
 
+from claudescope.explainer.options import OPTIONS
 from claudescope.stack.dotenv import parse_dotenv
+from claudescope.stack.explainer import TOKEN_FILE, routed
 from claudescope.stack.variables import VARIABLES, env_example
 
 COLLECTORS = ("collector", "jaeger")
@@ -106,6 +108,7 @@ def test_the_env_file_is_read_as_compose_reads_it(model, tmp_path):
 CS_OTLP_TOKEN='to$ken #1'
 export CS_HMAC_KEY="k\"ey" # why
 CS_GRAFANA_PASSWORD=pass word # no part of it
+CS_EXPLAINER_TOKEN=t
 CS_LOG_LEVEL=${CS_NOT_THERE:-warn}
 CS_SLOW_MS=100$CS_LOG_LEVEL
 CS_REDACT_KEYS=["(?i)^a\\z", "b"]
@@ -131,7 +134,8 @@ def test_every_mounted_file_is_in_the_tree(model):
     assert not [source for source in sources if not source.exists()]
     used = {source for source in sources if source.is_relative_to(ROOT / "collector")}
     tree = {path for path in (ROOT / "collector").iterdir() if path.suffix in {".yaml", ".yml", ".json"}}
-    assert tree | {ROOT / "collector" / "rules"} == used | {ROOT / "collector" / "builder.yaml"}
+    folders = {ROOT / "collector" / "rules", ROOT / "collector" / "slos"}
+    assert tree | folders == used | {ROOT / "collector" / "builder.yaml"}
 
 
 def _paths(text: str) -> set[str]:
@@ -168,7 +172,8 @@ def test_every_path_that_a_part_reads_is_mounted_and_the_other_way_round(model, 
 
 def _listening(model) -> set[tuple[str, int]]:
     """Service and port of everything that listens, as the mounted configuration has it."""
-    found = {("prometheus", 9090), ("alertmanager", 9093), ("grafana", 3000)}  # the programs' own defaults
+    # the programs' own defaults
+    found = {("prometheus", 9090), ("alertmanager", 9093), ("grafana", 3000), ("explainer", OPTIONS["port"].default)}
     for name in COLLECTORS:
         _, configured = configuration(model["services"][name])
         places = [configured["receivers"], configured["extensions"]]
@@ -209,6 +214,12 @@ def _connections(model) -> set[tuple[str, str, int]]:
         for source in yaml.safe_load(file.read_text("utf-8"))["datasources"]:
             add("grafana", source["url"])
     add("demo", services["demo"]["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"])
+    for part in ("PROMETHEUS", "JAEGER", "GRAFANA"):
+        add("explainer", services["explainer"]["environment"][f"CLAUDESCOPE_EXPLAINER_{part}"])
+    source = source_of(services["alertmanager"], "/etc/alertmanager/alertmanager.yml")
+    for receiver in yaml.safe_load(routed(source.read_bytes()))["receivers"]:
+        for webhook in receiver.get("webhook_configs", []):
+            add("alertmanager", webhook["url"])
     for name, service in services.items():
         if "healthcheck" in service:
             add(name, service["healthcheck"]["test"][-1])
@@ -249,3 +260,27 @@ def test_links_of_jaegers_page_lead_to_grafana_and_to_dashboards_that_are_there(
         uid = re.match(r"[\w-]+", link[len(grafana) + 3 :])
         assert uid is not None
         assert (ROOT / "dashboards" / "json" / f"{uid[0]}.json").is_file()
+
+
+def test_alertmanagers_way_to_the_explainer_is_there_only_when_it_is(model):
+    source = source_of(model["services"]["alertmanager"], "/etc/alertmanager/alertmanager.yml")
+    without, with_it = (yaml.safe_load(text) for text in (source.read_bytes(), routed(source.read_bytes())))
+    assert "explainer" not in str(without)
+    route = next(one for one in with_it["route"]["routes"] if one["receiver"] == "explainer")
+    assert (route["matchers"], route["continue"]) == (['claudescope_slo=~".+"'], True)
+    with_it["route"]["routes"].remove(route)
+    receiver = with_it["receivers"].pop()
+    assert with_it == without
+    (webhook,) = receiver["webhook_configs"]
+    assert webhook["send_resolved"] is True
+    file = webhook["http_config"]["authorization"]["credentials_file"]
+    assert source_of(model["services"]["alertmanager"], file) == ROOT / TOKEN_FILE
+
+
+def test_the_explainer_keeps_what_it_has_in_its_volume_and_reads_the_shipped_objectives(model):
+    service = model["services"]["explainer"]
+    environment = service["environment"]
+    volume = next(mount["target"] for mount in service["volumes"] if mount["type"] == "volume")
+    for name in ("DATA", "TICKETS"):
+        assert environment[f"CLAUDESCOPE_EXPLAINER_{name}"].startswith(f"{volume}/")
+    assert source_of(service, environment["CLAUDESCOPE_EXPLAINER_SLO"]) == ROOT / "collector" / "slos"

@@ -8,12 +8,13 @@ import pytest
 from compose_model import ROOT, SECRETS, docker_compose, resolve
 
 ONE_SHOT = {"init"}
-SERVICES = {"init", "collector", "jaeger", "prometheus", "alertmanager", "grafana", "demo"}
+SERVICES = {"init", "collector", "jaeger", "prometheus", "alertmanager", "grafana", "demo", "explainer"}
 
 
 def test_the_services_are_these(model):
     assert set(model["services"]) == SERVICES
-    assert {name for name, service in model["services"].items() if service.get("profiles")} == {"demo"}
+    profiles = {name: service["profiles"] for name, service in model["services"].items() if service.get("profiles")}
+    assert profiles == {"demo": ["demo"], "explainer": ["explainer"]}
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -67,7 +68,7 @@ def test_ports_are_on_loopback_unless_a_variable_says_otherwise(model, tmp_path)
             for port in service.get("ports", [])
         }
 
-    assert published(model) == {("127.0.0.1", port, port) for port in (3000, 4317, 4318, 9090, 9093, 16686)}
+    assert published(model) == {("127.0.0.1", port, port) for port in (3000, 4317, 4318, 9090, 9093, 9096, 16686)}
     changed = {
         "CS_OTLP_BIND": "0.0.0.0",
         "CS_OTLP_GRPC_PORT": "5317",
@@ -81,6 +82,7 @@ def test_ports_are_on_loopback_unless_a_variable_says_otherwise(model, tmp_path)
         ("192.0.2.7", 13000, 3000),
         ("192.0.2.7", 9090, 9090),
         ("192.0.2.7", 9093, 9093),
+        ("192.0.2.7", 9096, 9096),
         ("192.0.2.7", 16686, 16686),
     }
 
@@ -113,6 +115,8 @@ def test_secrets_go_where_they_are_needed_and_nowhere_else(model):
         ("collector", "CS_HMAC_KEY"),
         ("grafana", "GF_SECURITY_ADMIN_PASSWORD"),
         ("demo", "OTEL_EXPORTER_OTLP_HEADERS"),
+        ("explainer", "CLAUDESCOPE_EXPLAINER_TOKEN"),
+        ("explainer", "CLAUDESCOPE_EXPLAINER_GRAFANA_TOKEN"),  # unless it has one of its own
     }
     commands = [word for service in model["services"].values() for word in service.get("command") or []]
     assert not [word for word in commands for secret in SECRETS.values() if secret in word]
@@ -137,7 +141,7 @@ def test_the_init_service_owns_every_volume_and_all_others_wait_for_it(model):
 
 def test_health_checks_are_where_the_image_holds_a_client(model):
     checked = {name for name, service in model["services"].items() if "healthcheck" in service}
-    assert checked == {"jaeger", "prometheus", "alertmanager", "grafana"}
+    assert checked == {"jaeger", "prometheus", "alertmanager", "grafana", "explainer"}
     waits = {
         (name, other, how["condition"])
         for name, service in model["services"].items()
@@ -171,4 +175,42 @@ def test_images_are_the_versions_that_are_tested(model):
     assert images["jaeger"] == f"cr.jaegertracing.io/jaegertracing/jaeger:2.{int(minor) - 63}.{patch}"
     assert re.fullmatch(r"grafana/grafana:13\.\d+\.\d+", images["grafana"])
     assert re.fullmatch(r"busybox:\d+\.\d+\.\d+", images["init"])
-    assert images["demo"] == "claudescope-demo"  # built here
+    assert (images["demo"], images["explainer"]) == ("claudescope-demo", "claudescope-explainer")  # built here
+
+
+def test_the_explainer_has_settings_that_it_knows_and_what_env_sets(model, tmp_path):
+    def given(model):
+        return model["services"]["explainer"]["environment"]
+
+    from claudescope.explainer.options import OPTIONS, Options
+
+    assert set(given(model)) <= {option.variable for option in OPTIONS.values()}
+    options = Options.load({}, given(model))
+    assert (options.host, options.port, options.token) == ("0.0.0.0", 9096, "an-explainer-token")
+    assert (options.public, options.grafana_token) == ("http://localhost:9096", "admin:a-password")
+    assert (options.webhook, options.jira, options.github_repo) == ("", "", "")
+    more = {
+        "CS_EXPLAINER_GRAFANA_TOKEN": "glsa_x",
+        "CS_EXPLAINER_PORT": "1",
+        "CS_JAEGER_PORT": "2",
+        "CS_GRAFANA_URL": "https://grafana.example",
+        "CS_EXPLAINER_JIRA": "https://jira.example",
+        "CS_EXPLAINER_JIRA_PROJECT": "OPS",
+        "CS_EXPLAINER_JIRA_TOKEN": "j",
+        "CS_EXPLAINER_GITHUB_REPO": "acme/shop",
+        "CS_EXPLAINER_GITHUB_TOKEN": "g",
+        "CS_EXPLAINER_WEBHOOK": "https://hook.example/x",
+    }
+    set_ = Options.load({}, given(resolve(tmp_path, {**SECRETS, **more})))
+    assert (set_.public, set_.jaeger_public, set_.grafana_public) == (
+        "http://localhost:1",
+        "http://localhost:2",
+        "https://grafana.example",
+    )
+    assert (set_.grafana_token, set_.jira_project, set_.github_repo) == ("glsa_x", "OPS", "acme/shop")
+    assert set_.webhook == "https://hook.example/x"
+
+
+def test_the_explainers_image_has_its_extra_and_the_demos_has_not(model):
+    built = {name: model["services"][name]["build"]["args"] for name in ("demo", "explainer")}
+    assert built == {"demo": {"CLAUDESCOPE": "."}, "explainer": {"CLAUDESCOPE": ".", "EXTRA": "grafana"}}

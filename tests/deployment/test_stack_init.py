@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from compose_model import ROOT, SECRETS, docker_compose, need_compose
 
 from claudescope.cli.main import main
@@ -65,7 +66,7 @@ def test_secrets_are_random_long_and_for_the_owner_alone(capsys, tmp_path):
         assert set(values) == set(SECRETS)
         assert all(re.fullmatch(r"cs_[\w-]{43}", value) for value in values.values())
         seen |= set(values.values())
-    assert len(seen) == 6
+    assert len(seen) == 2 * len(SECRETS)
 
 
 def test_the_written_folder_is_valid(capsys, tmp_path):
@@ -196,3 +197,54 @@ def test_a_dotenv_that_cannot_be_read_is_said(tmp_path):
     (tmp_path / ".env").write_bytes(b"\xff")
     with pytest.raises(UsageError, match="codec can't decode"):
         read_dotenv(tmp_path / ".env", os.environ)
+
+
+def test_with_the_explainer_its_profile_is_on_and_alertmanager_leads_to_it(capsys, tmp_path):
+    init(capsys, tmp_path)
+    alertmanager = tmp_path / "collector" / "alertmanager.yml"
+    assert "explainer" not in yaml.safe_dump(yaml.safe_load(alertmanager.read_text()))
+    _, _, err = init(capsys, tmp_path, "--explainer")
+    assert "1 updated" in err
+    values = read_dotenv(tmp_path / ".env", {})
+    assert values["COMPOSE_PROFILES"] == "explainer"
+    assert "http://explainer:9096/alerts" in yaml.safe_dump(yaml.safe_load(alertmanager.read_text()))
+    secret = tmp_path / "secrets" / "alertmanager" / "explainer"
+    assert secret.read_text() == values["CS_EXPLAINER_TOKEN"]
+    as_root = os.geteuid() == 0
+    assert stat.S_IMODE(secret.stat().st_mode) == (0o400 if as_root else 0o644)
+    assert secret.stat().st_uid == (10001 if as_root else os.geteuid())
+    before = alertmanager.read_bytes()
+    _, _, err = init(capsys, tmp_path)  # it stays on
+    assert " as they were. .env: kept." in err
+    assert alertmanager.read_bytes() == before
+    ignored = subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    ignored = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=tmp_path, capture_output=True, text=True)
+    assert "secrets/alertmanager/explainer" not in ignored.stdout
+    assert "secrets/alertmanager/README.md" in ignored.stdout
+
+
+def test_the_explainer_from_the_start_beside_other_profiles(capsys, tmp_path):
+    (tmp_path / ".env").write_text("COMPOSE_PROFILES=demo\n")
+    _, _, err = init(capsys, tmp_path, "--explainer")
+    assert "updated" not in err
+    assert read_dotenv(tmp_path / ".env", {})["COMPOSE_PROFILES"] == "demo,explainer"
+    need_compose()
+    done = docker_compose("config", "--services", file=tmp_path / "docker-compose.yml")
+    assert done.returncode == 0, done.stderr
+    assert {"demo", "explainer"} <= set(done.stdout.split())
+    fresh = tmp_path / "fresh"
+    init(capsys, fresh, "--explainer")
+    done = docker_compose("config", "--services", file=fresh / "docker-compose.yml")
+    assert "explainer" in done.stdout.split()
+    assert "demo" not in done.stdout.split()
+
+
+def test_a_changed_alertmanager_file_is_kept_and_the_way_is_beside_it(capsys, tmp_path):
+    init(capsys, tmp_path)
+    changed = tmp_path / "collector" / "alertmanager.yml"
+    changed.write_text("route: {receiver: mine}\n")
+    init(capsys, tmp_path, "--explainer")
+    assert changed.read_text() == "route: {receiver: mine}\n"
+    assert "http://explainer:9096" in yaml.safe_dump(
+        yaml.safe_load((tmp_path / "collector" / "alertmanager.yml.new").read_text())
+    )

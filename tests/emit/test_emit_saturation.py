@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from metrics_bench import MODEL, Bench, make_call
 
 from claudescope import semconv
+from claudescope.emit.active_calls import ActiveCalls
 from claudescope.emit.ratelimit import limit_used
 from claudescope.steps.model import CallError
 
@@ -98,3 +99,19 @@ def test_calls_in_flight_are_asked_at_each_collection_until_others_tell_them():
     assert [point.value for point in bench.points("claudescope.active_calls")] == [0]
     bench.meters.retire()
     assert bench.points("claudescope.active_calls") == []
+
+
+def test_a_meter_that_is_no_key_has_its_instrument_all_the_same():
+    class Meter:
+        __hash__ = None
+        made = None
+
+        def create_observable_up_down_counter(self, name, callbacks, unit, description):
+            self.made = (name, callbacks, unit)
+
+    meter = Meter()
+    active = ActiveCalls.of(meter)
+    name, (callback,), unit = meter.made
+    assert (name, unit, callback(None)) == ("claudescope.active_calls", "{call}", [])
+    active.count = lambda: 2
+    assert [observation.value for observation in callback(None)] == [2]

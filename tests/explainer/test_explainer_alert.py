@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -56,9 +57,7 @@ def test_an_end_before_the_start_is_the_start_and_a_missing_one_is_too():
 
 
 def test_long_texts_are_cut_and_too_many_labels_are_no_alert():
-    found = of(
-        alert(1, long_one="x" * 5000), {**alert(2), "labels": {f"l{number}": "v" for number in range(101)}}
-    )
+    found = of(alert(1, long_one="x" * 5000), {**alert(2), "labels": {f"l{number}": "v" for number in range(101)}})
     assert found.malformed == 1
     assert len(found.alerts[0].labels["long_one"]) == 1000
 
@@ -78,10 +77,8 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_json_is_a_webhook_or_refused(found):
-    try:
+    with contextlib.suppress(MalformedError):
         parse(json.dumps(found).encode())
-    except MalformedError as error:
-        assert str(error)
 
 
 @given(st.lists(JSON | st.fixed_dictionaries({}, optional=dict.fromkeys(alert(), JSON)), max_size=6))

@@ -12,7 +12,6 @@ from explainer_kit import (
     STARTS_MS,
     TOKEN,
     FakePrometheus,
-    Process,
     Recorder,
     alert,
     ask,
@@ -160,7 +159,12 @@ def test_dead_letters_are_seen_and_tried_again_when_asked(tmp_path, prometheus):
             ask(f"{first.url}/alerts", webhook(alert()))
             assert eventually(lambda: ask(f"{first.url}/healthz")[1]["dead"] == 1)
             (dead,) = ask(f"{first.url}/healthz")[1]["dead_letters"]
-            assert dead == {"key": KEY, "place": "webhook", "phase": "open", "problem": 'it answers 422: {"message": "no"}'}
+            assert dead == {
+                "key": KEY,
+                "place": "webhook",
+                "phase": "open",
+                "problem": 'it answers 422: {"message": "no"}',
+            }
             assert "dead letter" in first.end()[1]
         refuse[0] = False
         with process(tmp_path, **variables) as second:

@@ -9,7 +9,8 @@ import pytest
 
 from claudescope.errors import UsageError
 from claudescope.explainer.alert import Alert
-from claudescope.explainer.queue import EXPLAIN, FullError, Queue, StoreError
+from claudescope.explainer.database import StoreError
+from claudescope.explainer.queue import EXPLAIN, FullError, Queue
 
 FINGERPRINT = "00000000000000aa"
 
@@ -176,14 +177,14 @@ def test_old_ones_are_forgotten_when_they_have_ended(queue):
 
 
 def test_labels_find_alerts_whatever_is_in_them(queue):
-    strange = 'a"b\\c\'d'
+    strange = "a\"b\\c'd"
     queue.accept([alert(tool=strange), alert(fingerprint="bb" * 8, tool="other")], 1)
     assert [kept.alert.labels["tool"] for kept in queue.latest(10, {"tool": strange})] == [strange]
     assert queue.latest(10, {"missing": ""}) == []
 
 
 def test_a_failing_file_is_an_error_of_its_own_and_takes_nothing(queue):
-    queue._db.execute("DROP TABLE tasks")
+    queue._database._db.execute("DROP TABLE tasks")
     with pytest.raises(StoreError):
         queue.accept([alert()], 1)
     assert queue.find(FINGERPRINT) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -78,7 +79,9 @@ def test_a_webhook_becomes_an_explanation_and_a_file(tmp_path, prometheus):
             "dashboard": found["links"]["dashboard"],
             "prometheus": "http://localhost:9090/graph?g0.expr=x",
         }
-        assert found["links"]["dashboard"].startswith("http://localhost:3000/d/claudescope-slo?var-slo=shop-validity&from=")
+        assert found["links"]["dashboard"].startswith(
+            "http://localhost:3000/d/claudescope-slo?var-slo=shop-validity&from="
+        )
         assert file.stat().st_mode & 0o777 == 0o640
     ranges = [given for path, given in prometheus.answers.queries if path == "query_range"]
     assert len(ranges) == 2  # bad and total, now and before in one
@@ -113,7 +116,8 @@ def test_an_alert_that_is_told_again_is_one_and_its_end_is_written_once(tmp_path
 def test_who_shows_no_token_or_a_wrong_one_is_not_let_in(tmp_path, prometheus):
     with running(tmp_path, prometheus=prometheus.url) as it:
         body = webhook(alert())
-        for token, headers in (("", {}), ("wrong", {}), ("", {"Authorization": "Basic dTphLXRva2VuLW9mLXRoZS1leHBsYWluZXI="})):
+        basic = {"Authorization": f"Basic {base64.b64encode(f'anyone:{TOKEN}'.encode()).decode()}"}
+        for token, headers in (("", {}), ("wrong", {}), ("", basic)):
             status, answer, told = ask(f"{it.url}/alerts", body, token=token, **headers)
             assert (status, answer["error"]["code"]) == (401, "token_needed")
             assert told["www-authenticate"] == "Bearer"
@@ -122,7 +126,6 @@ def test_who_shows_no_token_or_a_wrong_one_is_not_let_in(tmp_path, prometheus):
             assert (status, answer["error"]["code"]) == (401, "token_needed")
             assert told["www-authenticate"].startswith("Basic ")
         # a browser: the token is the password
-        basic = {"Authorization": "Basic dTphLXRva2VuLW9mLXRoZS1leHBsYWluZXI="}
         assert ask(f"{it.url}/explanations", token="", **basic)[0] == 200
         assert ask(f"{it.url}/explanations", token="", Authorization="Basic !")[0] == 401
         status, answer, _ = ask(f"{it.url}/healthz", token="")
@@ -180,7 +183,7 @@ def test_good_alerts_of_a_webhook_are_taken_beside_bad_ones(tmp_path, prometheus
 
 
 def test_the_pages_of_an_alert(tmp_path, prometheus):
-    hostile = '<script>alert(1)</script>"\'`'
+    hostile = "<script>alert(1)</script>\"'`"
     with running(tmp_path, prometheus=prometheus.url, public="https://explainer.example") as it:
         ask(f"{it.url}/alerts", webhook(alert(tier=hostile)))
         assert eventually(lambda: explained(it.url))

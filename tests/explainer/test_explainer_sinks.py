@@ -7,6 +7,7 @@ import base64
 import pytest
 from explainer_kit import ENDS_MS, STARTS_MS, Recorder
 
+from claudescope.errors import UsageError
 from claudescope.explainer.alert import Alert
 from claudescope.explainer.outbound import AwayError, HttpCaller, RefusedError
 from claudescope.explainer.queue import Kept
@@ -15,7 +16,6 @@ from claudescope.explainer.sinks.github import GitHubSink
 from claudescope.explainer.sinks.jira import JiraSink
 from claudescope.explainer.sinks.webhook import WebhookSink
 from claudescope.explainer.ticket import Links, Ticket
-from claudescope.errors import UsageError
 from claudescope.version import __version__
 
 KEY = f"{1:016x}-{STARTS_MS}"
@@ -206,7 +206,11 @@ def test_github_opens_an_issue(server):
 
 
 def test_github_finds_what_a_lost_try_has_made(server):
-    issues = [{"number": 3, "body": None}, {"number": 4, "body": "about <!-- claudescope"}, {"number": 5, "body": ISSUE}]
+    issues = [
+        {"number": 3, "body": None},
+        {"number": 4, "body": "about <!-- claudescope"},
+        {"number": 5, "body": ISSUE},
+    ]
     server.answer = lambda asked: (200, issues)
     assert github(server).find(ticket(), STARTS_MS + 999) == "5"
     issues.pop()

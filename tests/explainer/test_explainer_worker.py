@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from explainer_kit import FakePrometheus, Recorder, alert, ask, eventually, options, process, running, webhook
 
-from claudescope.explainer.outbound import AwayError, RefusedError
-from claudescope.explainer.queue import EXPLAIN, Queue, StoreError
 from claudescope.explainer.alert import Alert
+from claudescope.explainer.database import StoreError
+from claudescope.explainer.outbound import AwayError, RefusedError
+from claudescope.explainer.queue import EXPLAIN, Queue
 from claudescope.explainer.ticket import Links
 from claudescope.explainer.worker import Workers, backoff
 

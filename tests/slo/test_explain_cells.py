@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudescope.errors import UsageError
@@ -28,7 +28,9 @@ def test_samples_of_the_same_labels_add_up_in_their_window() -> None:
 
 
 def test_an_absent_label_is_the_empty_text() -> None:
-    cells = Cells.collect(["tool", "tier"], [Sample({"tier": "gold"}, 1, 1), Sample({"tool": "", "tier": "gold"}, 0, 1)])
+    cells = Cells.collect(
+        ["tool", "tier"], [Sample({"tier": "gold"}, 1, 1), Sample({"tool": "", "tier": "gold"}, 0, 1)]
+    )
     assert cells.rows == (Cell(("", "gold"), Counts(1, 2), ()),)
 
 
@@ -73,6 +75,7 @@ def test_the_shape_is_that_of_the_windows() -> None:
     assert usual(Cells.collect(["t"], now, wild), DEFAULT).shape <= 2
 
 
+@settings(deadline=None)
 @given(st.integers(0, 40), st.floats(0.1, 30), st.floats(0.5, 50))
 def test_the_probabilities_are_those_of_the_negative_binomial(count: int, mean: float, shape: float) -> None:
     # P(k + 1) / P(k) = (k + r) / (k + 1) * m / (r + m); the term that is left out here is 1 / k!

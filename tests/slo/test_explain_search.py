@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 from explain_kit import app
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudescope.slo.burn import Counts
@@ -23,6 +23,7 @@ from claudescope.slo.explain.tuning import DEFAULT
 from claudescope.slo.explain.usual import Usual, log_probability, usual
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(*[st.integers(-1, 2)] * 4, st.integers(-9, 9)), max_size=30))
 def test_every_slice_is_the_sum_of_its_rows(rows: list[tuple[int, ...]]) -> None:
     codes = [row[:4] for row in rows]
@@ -41,6 +42,7 @@ def test_every_slice_is_the_sum_of_its_rows(rows: list[tuple[int, ...]]) -> None
     assert len(Scan(codes)) == len(wanted)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(0, 1e5)), min_size=1, max_size=20), st.sampled_from([1, 4, 16])
 )
@@ -56,6 +58,7 @@ def test_evidence_adds_up_to_the_log_likelihood_ratio_at_the_best_factor(
     assert found == pytest.approx(wanted, rel=1e-4, abs=1e-3)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.01, 1e3), st.integers(0, 1000)), min_size=1, max_size=20))
 def test_the_lines_say_the_same_of_whole_counts(cells: list[tuple[float, int]]) -> None:
     evidence = Evidence([mean for mean, _ in cells], 4, sum(bad for _, bad in cells))
@@ -117,6 +120,7 @@ def test_two_slices_that_overlap_nowhere_are_both_told() -> None:
     assert sum(one.share for one in explanation.slices if not one.alternative) <= 1.0001
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 30))
 def test_slices_besides_other_descriptions_overlap_nowhere(seed: int) -> None:
     bad = ({"tool": "search"}, {"step": "7"}, {"step": "7", "model": "a"}, None)[seed % 4]

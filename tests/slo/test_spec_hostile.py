@@ -122,11 +122,44 @@ def test_aliases_are_counted_and_not_spelled_out():
 
 
 def test_a_huge_file_is_not_parsed():
-    with pytest.raises(DocumentError, match=r"4,000,001 bytes"):
+    with pytest.raises(DocumentError, match=r"over 4,000,000 bytes"):
         list(read_documents(b"#" * 4_000_001))
+    (problem,) = read([Path("/dev/zero")]).problems
+    assert problem.what == "The file has over 4,000,000 bytes."
 
 
 def test_a_byte_order_mark_is_no_text():
     (document,) = read_documents("\ufeffa: b\r\nc: d\r\n".encode())
     assert isinstance(document.root, Mapping)
     assert {key: entry.line for key, entry in document.root.entries.items()} == {"a": 1, "c": 2}
+
+
+def test_a_hundred_errors_are_said_and_the_others_counted(file):
+    rows = "".join(f"  - {{name: n{n}, objective: 101, indicator: {{errors: }}}}\n" for n in range(300))
+    data = f"version: prometheus/v1\nservice: a\nslos:\n{rows}".encode()
+    file.write_bytes(data)
+    problems = read([file]).problems
+    assert [problem.line for problem in problems] == [*range(4, 104), 103]
+    assert problems[-1].what == "Further errors: 200."
+
+
+def test_repeated_keys_are_said_up_to_a_hundred(file):
+    file.write_text("version: prometheus/v1\n" + "service: a\n" * 300)
+    assert len(read([file]).problems) == 101
+
+
+def test_more_objectives_than_anybody_has(file):
+    file.write_text("version: prometheus/v1\nservice: a\nslos:\n" + "  - x\n" * 2001)
+    (problem,) = read([file]).problems
+    assert problem.what == "slos has 2001 objectives."
+
+
+@pytest.mark.parametrize("query", ["(" * 9000 + "a[{{.window}}]" + ")" * 9000, "a" + "+a" * 9000 + "[{{.window}}]"])
+def test_a_deep_query_does_not_end_the_process(file, query):
+    """The parser of the extra recurses without a limit, so it is not asked about these."""
+    file.write_text(
+        "version: prometheus/v1\nservice: a\nslos:\n  - {name: b, objective: 99, "
+        f"sli: {{raw: {{error_ratio_query: '{query}'}}}}}}\n"
+    )
+    reading = read([file])
+    assert len(reading.problems) + len(reading.objectives) == 1

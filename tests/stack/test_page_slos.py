@@ -42,6 +42,29 @@ slos:
 """
 
 
+FAINT = """() => {
+    const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+    const linear = (v) => (v <= 10 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    const back = (node) => {
+        for (; node; node = node.parentElement) {
+            const colour = parse(getComputedStyle(node).backgroundColor);
+            if ((colour[3] ?? 1) > 0.5) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const found = [];
+    for (const node of document.querySelectorAll("cs-slos *")) {
+        const said = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+        if (!said || !node.checkVisibility() || node.closest(".hidden, svg")) continue;
+        const [a, b] = [light(parse(getComputedStyle(node).color)), light(back(node))].sort((x, y) => y - x);
+        if ((a + 0.05) / (b + 0.05) < 4.5) found.push([node.textContent, (a + 0.05) / (b + 0.05)]);
+    }
+    return found;
+}"""
+"""Texts of the objectives with less contrast than 4.5."""
+
+
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     file = tmp_path / "slo.yml"
@@ -52,7 +75,7 @@ def spec(tmp_path: Path) -> Path:
 @pytest.fixture
 def burning(tmp_path: Path, spec: Path) -> Iterator[Server]:
     """A server with an objective that burns: of the tool search, since a minute."""
-    server = Server(tmp_path / "data", free_port(), "--slo", str(spec))
+    server = Server(tmp_path / "burning", free_port(), "--slo", str(spec))
     for hour in range(6, 0, -1):
         for number in range(20):
             _run(server, now() - hour * 3_600_000 - number * 1000, "pay" if number % 2 else "search", number == 3)
@@ -68,7 +91,7 @@ def burning(tmp_path: Path, spec: Path) -> Iterator[Server]:
 
 def _run(server: Server, at: int, tool: str, bad: bool) -> None:
     step = {"kind": "tool_use", "gen_ai__tool__name": tool, "claudescope__step__valid": not bad}
-    simple("run", at, step, service="shop").send(server.url)
+    simple(f"run-{at}-{tool}", at, step, service="shop").send(server.url)  # the name makes its ids
 
 
 def card(page: Any, name: str) -> Any:
@@ -163,7 +186,7 @@ def test_without_objectives_there_is_nothing(pages: Any, server: Any) -> None:
 
 
 def test_before_the_first_step_the_cards_are_there(pages: Any, tmp_path: Path, spec: Path) -> None:
-    server = Server(tmp_path / "data", free_port(), "--slo", str(spec))
+    server = Server(tmp_path / "burning", free_port(), "--slo", str(spec))
     try:
         page = pages.open(server.url)
         page.get_by_role("heading", name="Waiting for the first step").wait_for()
@@ -179,19 +202,5 @@ def test_narrow_and_dark(pages: Any, burning: Server, scheme: str) -> None:
     card(page, "valid").get_by_role("region", name="Why it burns").get_by_role("link").first.wait_for()
     two_frames(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    faint = page.evaluate(
-        """() => {
-            const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-            const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-                .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
-            const back = (node) => { for (; node; node = node.parentElement) { const c = parse(getComputedStyle(node).backgroundColor); if ((c[3] ?? 1) > 0.5) return c; } return [255, 255, 255]; };
-            const found = [];
-            for (const node of document.querySelectorAll("cs-slos *")) {
-                if (![...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim()) || !node.checkVisibility() || node.closest(".hidden, svg")) continue;
-                const [a, b] = [light(parse(getComputedStyle(node).color)), light(back(node))].sort((x, y) => y - x);
-                if ((a + 0.05) / (b + 0.05) < 4.5) found.push([node.textContent, (a + 0.05) / (b + 0.05)]);
-            }
-            return found;
-        }"""
-    )
+    faint = page.evaluate(FAINT)
     assert json.dumps(faint) == "[]"

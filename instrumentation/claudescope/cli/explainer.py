@@ -12,7 +12,7 @@ import logging
 
 __all__ = ["EXAMPLE", "add_arguments", "execute"]
 
-EXAMPLE = "CLAUDESCOPE_EXPLAINER_TOKEN_FILE=token claudescope explainer --slo collector/slos --tickets ./tickets"
+EXAMPLE = "claudescope explainer --slo collector/slos --prometheus http://prometheus:9090 --tickets ./tickets"
 _FLAGS = {
     "host": "ADDRESS",
     "port": "PORT",

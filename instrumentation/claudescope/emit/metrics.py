@@ -214,10 +214,11 @@ class Meters:
             labels[semconv.SERVER_ADDRESS] = call.server_address
         duration = labels if call.error is None else {**labels, semconv.ERROR_TYPE: call.error.type}
         self._operation.record(max(0, call.ended - call.started) / 1e9, duration, context)
-        self._count_call(call)
         if (used := limit_used(call.headers)) is not None:
             limited = {semconv.REQUEST_MODEL: labels[semconv.REQUEST_MODEL], semconv.RATELIMIT_KIND: used[0]}
             self._limit_used.record(used[1], limited, context)
+        # After the histograms: what its zero exports then has their first values, and `increase` sees all but those.
+        self._count_call(call)
         for kind, count in (("input", input_tokens(call.usage)), ("output", _count(call.usage, "output_tokens"))):
             if count is not None:
                 self._usage.record(count, {**labels, semconv.TOKEN_TYPE: kind}, context)

@@ -9,59 +9,20 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from ..errors import UsageError
 from .alert import Alert
+from .database import Database
 
-__all__ = ["EXPLAIN", "Accepted", "FullError", "Kept", "Queue", "StoreError", "Task"]
+__all__ = ["EXPLAIN", "Accepted", "FullError", "Kept", "Queue", "Task"]
 
 EXPLAIN: Final = "explain"
 """The place of a task that is to find the explanation."""
-_FILE: Final = "explainer.sqlite"
-_VERSION: Final = 1
-_SCHEMA: Final = """
-CREATE TABLE alerts (
-    id INTEGER PRIMARY KEY,
-    fingerprint TEXT NOT NULL,
-    starts INTEGER NOT NULL,
-    ends INTEGER,
-    received INTEGER NOT NULL,
-    given TEXT NOT NULL,
-    report TEXT,
-    UNIQUE (fingerprint, starts)
-) STRICT;
-CREATE INDEX alerts_received ON alerts (received);
-CREATE TABLE tasks (
-    id INTEGER PRIMARY KEY,
-    alert INTEGER NOT NULL REFERENCES alerts (id) ON DELETE CASCADE,
-    place TEXT NOT NULL,
-    phase TEXT NOT NULL CHECK (phase IN ('open', 'close')),
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'dead')),
-    ended INTEGER NOT NULL,
-    since INTEGER NOT NULL,
-    due INTEGER NOT NULL,
-    tries INTEGER NOT NULL DEFAULT 0,
-    problem TEXT NOT NULL DEFAULT '',
-    ref TEXT NOT NULL DEFAULT '',
-    finished INTEGER,
-    UNIQUE (alert, place, phase)
-) STRICT;
-CREATE INDEX tasks_due ON tasks (place, due) WHERE state = 'waiting';
-CREATE INDEX tasks_ended ON tasks (place, due) WHERE state = 'waiting' AND ended = 1;
-CREATE INDEX tasks_finished ON tasks (place, finished) WHERE phase = 'open' AND ref <> '';
-"""
-
 Phase = Literal["open", "close"]
-
-
-class StoreError(Exception):
-    """The file did not take it, such as when the disk is full."""
 
 
 class FullError(Exception):
@@ -110,64 +71,15 @@ class Queue:
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
         self._changed = threading.Condition()
         self.version = 0
         """Grows whenever there may be something new to do."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (folder / _FILE).touch(0o600)
-            self._db = sqlite3.connect(folder / _FILE, timeout=0.5, isolation_level=None, check_same_thread=False)
-            self._prepare()
-        except OSError as error:
-            raise UsageError(
-                f"The folder {folder} cannot be used: {error.strerror}.", "Choose another with --data."
-            ) from None
-        except sqlite3.Error as error:
-            taken = "locked" in str(error)
-            why = "another explainer has it" if taken else f"the queue in it is damaged ({error})"
-            fix = "End that one, or choose" if taken else "Move its files away, or choose"
-            raise UsageError(f"The folder {folder} cannot be used: {why}.", f"{fix} another with --data.") from None
-
-    def _prepare(self) -> None:
-        # the lock is the process's: it goes with it, however it ends
-        for setting in (
-            "locking_mode = EXCLUSIVE",
-            "journal_mode = WAL",
-            "foreign_keys = ON",
-            "journal_size_limit = 16777216",
-        ):
-            self._db.execute(f"PRAGMA {setting}")
-        self._db.execute("BEGIN IMMEDIATE")
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            for statement in _SCHEMA.split(";\n"):
-                self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {_VERSION}")
-        elif version != _VERSION:
-            raise sqlite3.DatabaseError(f"it is of version {version}, and this one knows {_VERSION}")
-        self._db.execute("COMMIT")
-
-    @contextmanager
-    def _transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """``durable``: it is there after the machine has lost its power, too, and not only after a kill."""
-        with self._lock:
-            try:
-                self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._db
-                    self._db.execute("COMMIT")
-                finally:
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-            except sqlite3.Error as error:
-                raise StoreError(str(error)) from None
+        self._database = Database(folder)
+        self._transaction = self._database.transaction
 
     def close(self) -> None:
         """Gives the file back."""
-        with self._lock:
-            self._db.close()
+        self._database.close()
 
     def accept(self, alerts: Iterable[Alert], now: int) -> Accepted:
         """Takes alerts in: all of them are on disk when it returns, or none is.

@@ -24,7 +24,8 @@ from starlette.types import ASGIApp
 from ..version import __version__
 from . import page
 from .alert import OBJECTIVE, MalformedError, parse
-from .queue import FullError, Kept, Queue, StoreError
+from .database import StoreError
+from .queue import FullError, Kept, Queue
 from .ticket import Links, Ticket
 from .worker import Workers
 
@@ -236,7 +237,7 @@ def _busy(why: str, **headers: str) -> Response:
 
 
 def _labels(query: QueryParams) -> dict[str, str]:
-    """The labels that a query names; ``slo`` and ``window`` are short for those of the objective and its long window."""
+    """The labels that a query names; ``slo`` and ``window`` are short for the objective's and its long window's."""
     found = {}
     for key, value in list(query.items())[:_MAX_FILTERS]:
         if key.isidentifier() and key.isascii() and key not in ("format", "starts"):

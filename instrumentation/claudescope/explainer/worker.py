@@ -11,9 +11,10 @@ from time import time
 from typing import Final
 
 from .analyst import Analyst
+from .database import StoreError
 from .options import Options
 from .outbound import AwayError, RefusedError, shown
-from .queue import EXPLAIN, Queue, StoreError, Task
+from .queue import EXPLAIN, Queue, Task
 from .sinks.protocol import Sink
 from .ticket import Links, Ticket
 

@@ -14,7 +14,7 @@ from .narrow import narrowed
 from .tuning import DEFAULT, Tuning
 from .usual import quiet, usual
 
-__all__ = ["explain"]
+__all__ = ["calibrated", "explain"]
 
 
 def explain(
@@ -66,9 +66,16 @@ def explain(
         )
         for one in told
     ]
-    if calibration:
-        slices[0] = replace(slices[0], probability=calibration.probability(slices[0].llr))
-    return Explanation("slices", tuple(slices), now, whole, "", noun)
+    return calibrated(Explanation("slices", tuple(slices), now, whole, "", noun), calibration)
+
+
+def calibrated(explanation: Explanation, calibration: Calibration | None) -> Explanation:
+    """The explanation with the probability that its first slice is the cause, where labelled cases say it."""
+    if calibration is None or not explanation.slices:
+        return explanation
+    first, *others = explanation.slices
+    probable = replace(first, probability=calibration.probability(first.llr))
+    return replace(explanation, slices=(probable, *others))
 
 
 def _chosen(found: Candidates, chance: Chance) -> list[Candidate]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -68,8 +68,11 @@ def influences(runs: Iterable[Run], quantity: Quantity) -> list[Edge]:
     pairs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for run in runs:
         nodes = _by_node(run)
+        bad = _bad_with_parts(run) if quantity == "validity" else set()
         for upstream, downstream in _edges(run):
-            pairs[upstream, downstream].append((_whole(nodes[downstream], quantity), _whole(nodes[upstream], quantity)))
+            pairs[upstream, downstream].append(
+                (_whole(nodes[downstream], quantity, bad), _whole(nodes[upstream], quantity, bad))
+            )
     weigh = _slope if quantity == "latency" else _difference
     return [Edge(*nodes, weigh(values), len(values)) for nodes, values in sorted(pairs.items())]
 
@@ -120,10 +123,23 @@ def _edges(run: Run) -> set[tuple[str, str]]:
     return {(upstream, downstream) for upstream, downstream in found if upstream != downstream}
 
 
-def _whole(spans: Sequence[Span], quantity: Quantity) -> float:
+def _whole(spans: Sequence[Span], quantity: Quantity, bad: Set[str]) -> float:
     if quantity == "latency":
         return sum(span.seconds for span in spans)
-    return float(any(span.bad for span in spans))
+    return float(any(span.id in bad for span in spans))
+
+
+def _bad_with_parts(run: Run) -> set[str]:
+    """Ids of the spans that are bad; one without a verdict is so if one of its parts is."""
+    spans = {span.id: span for span in run.spans}
+    found = {span.id for span in run.spans if span.bad}
+    waiting = list(found)
+    while waiting:
+        parent = spans.get(spans[waiting.pop()].parent)
+        if parent and parent.bad is None and parent.id not in found:
+            found.add(parent.id)
+            waiting.append(parent.id)
+    return found
 
 
 def _slope(values: Sequence[tuple[float, float]]) -> float:

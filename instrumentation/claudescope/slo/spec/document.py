@@ -9,9 +9,20 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["Document", "DocumentError", "Entry", "Location", "Mapping", "Node", "Scalar", "Sequence", "read_documents"]
+__all__ = [
+    "MOST_BYTES",
+    "Document",
+    "DocumentError",
+    "Entry",
+    "Location",
+    "Mapping",
+    "Node",
+    "Scalar",
+    "Sequence",
+    "read_documents",
+]
 
-_MOST_BYTES: Final = 4_000_000
+MOST_BYTES: Final = 4_000_000
 _MOST_NODES: Final = 200_000
 """Counted with every alias spelled out, so that a few lines of anchors cannot fill the memory."""
 _MOST_DEPTH: Final = 40
@@ -137,8 +148,8 @@ def read_documents(data: bytes) -> Iterator[Document]:
 
 
 def _decoded(data: bytes) -> str:
-    if len(data) > _MOST_BYTES:
-        raise DocumentError(1, f"The file has {len(data):,} bytes.", f"Split it: at most {_MOST_BYTES:,} are read.")
+    if len(data) > MOST_BYTES:
+        raise DocumentError(1, f"The file has over {MOST_BYTES:,} bytes.", "Split it.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -231,9 +242,8 @@ class _Composer:
             return
         top.size += node.size
         if top.size > _MOST_NODES:
-            raise DocumentError(
-                top.line, f"With all aliases spelled out, there are over {_MOST_NODES:,} values.", "Use fewer aliases."
-            )
+            what = f"There are over {_MOST_NODES:,} values, with aliases spelled out."
+            raise DocumentError(top.line, what, "Split the file, or use fewer aliases.")
         if isinstance(top, Sequence):
             top.items.append(node)
             return
@@ -272,6 +282,11 @@ def _syntax(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
         at, what, fix = start, "A quotation mark is opened here and never closed.", "Close it."
     elif "nesting depth" in said:
         what, fix = _DEEP
+    elif dashes := [line for line in (at, at - 1) if line >= 0 and re.match(r"\s*-[^\s-].*:", lines[line])]:
+        at, what, fix = dashes[0], "A `-` has no space after it.", "Write `- name: value`."
+    elif "could not find expected ':'" in said:
+        at, what = start, "The line has no key, or no space after the colon."
+        fix = "Write `key: value`."
     elif "mapping values are not allowed" in said:
         what, fix = (
             "There is a second colon, or the line is indented deeper than what it belongs to.",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..objective import Objective, Origin
-from .document import Document, DocumentError, Location, Mapping, Sequence, read_documents
+from .document import MOST_BYTES, Document, DocumentError, Location, Mapping, Sequence, read_documents
 from .models import Slo, Spec
 from .openslo import Indicator, is_openslo, objectives_of, sli_of
 from .problem import Problem, SpecErrors
@@ -99,7 +99,10 @@ def _name(path: Path) -> str:
 
 def _bytes(path: Path, reading: Reading) -> bytes | None:
     try:
-        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        if str(path) == "-":
+            return sys.stdin.buffer.read(MOST_BYTES + 1)
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
     except OSError as error:
         said = (error.strerror or "it cannot be read").lower()
         reading.problems.append(

@@ -210,7 +210,7 @@ class Waits(_Form):
     @model_validator(mode="before")
     @classmethod
     def _both(cls, value: Any) -> Any:
-        return dict.fromkeys(("page", "ticket"), value) if isinstance(value, Scalar) else value
+        return dict.fromkeys(("page", "ticket"), value) if isinstance(value, (Scalar, list)) else value
 
 
 class Load(_Form):

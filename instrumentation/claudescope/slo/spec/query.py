@@ -90,7 +90,7 @@ def tokens(query: str) -> Iterator[Token]:
         if match is None:
             if query[at] in "\"'`":
                 raise QueryError("has a quotation mark that is never closed", f"Close it: {query[at : at + 20]}...")
-            raise QueryError(f"has {query[at]!r}, which PromQL does not know", "Remove it.")
+            raise QueryError(f"has {query[at]!r}, which PromQL does not know", "Remove it, or put the text in quotes.")
         kind = str(match.lastgroup)
         if kind == "template":
             raise QueryError(f"has {match.group()}", f"The only placeholder is {PLACEHOLDER}.")

@@ -82,7 +82,7 @@ class Report:
         errors = dict.fromkeys(problem for problem in self.problems if problem.level == "error")
         found = sorted(errors, key=lambda problem: problem.line)
         if self._unsaid:
-            what = f"There are {self._unsaid} further errors."
+            what = f"Further errors: {self._unsaid}."
             found.append(Problem(self.path, found[-1].line, what, "Mend those above first."))
         return found
 

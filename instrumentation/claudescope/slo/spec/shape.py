@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from .document import Document, Location, Mapping, Node, Scalar, Sequence
-from .report import Report, spelled
+from .report import MOST_ERRORS, Report, spelled
 
 __all__ = ["Refusals", "data_of", "fit", "model_of", "without"]
 
@@ -76,7 +76,7 @@ def fit(
         return model.model_validate(data)
     except ValidationError as error:
         errors: list[dict[str, Any]] = error.errors(include_url=False)  # type: ignore[assignment]  # TypedDicts
-        unknown = [found["loc"] for found in errors if found["type"] == "extra_forbidden"]
+        unknown = [found["loc"] for found in errors if found["type"] == "extra_forbidden"][:MOST_ERRORS]
         for found in errors:
             if report.full:
                 report.unsaid((*at, *found["loc"]))
@@ -102,12 +102,12 @@ def _tell(
     inner: Location = tuple(error["loc"])
     if inner and inner[-1] == "[key]":
         inner = inner[:-1]
-        report.error_at_key((*at, *inner), error["ctx"]["what"], error["ctx"]["fix"])
+        report.error_at_key((*at, *inner), f"{error['ctx']['what']}.", error["ctx"]["fix"])
         return
     where = (*at, *inner)
     kind = error["type"]
-    if isinstance(document.find(where[:-1]), Scalar):  # one value that stands for all keys, as of `for`
-        where = where[:-1]
+    if isinstance(where[-1:] and document.find(where[:-1]), (Scalar, Sequence)) and isinstance(where[-1], str):
+        where = where[:-1]  # one value that stands for all keys, as of `for`
     if kind == "spec":
         report.error(where, f"{spelled(where)} {error['ctx']['what']}.", error["ctx"]["fix"])
     elif kind == "missing":
@@ -116,6 +116,9 @@ def _tell(
         _unknown(model, inner, where, report, refused)
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         what = f"{spelled(where)} is {_kind(error['input'])} and not a mapping."
+        if str(error["input"]) in _keys(_within(model, inner) or model):  # its only key, without a value
+            report.error(where, what, f"Write `{inner[-1]}: {{{error['input']}: {{}}}}`.")
+            return
         report.error(where, what, _keys_of(_within(model, inner), str(inner[-1]) if inner else ""))
     elif kind == "list_type":
         report.error(
@@ -199,7 +202,9 @@ def _unknown(model: type[BaseModel], inner: Location, where: Location, report: R
         return
     snake = _snake(key)
     places = sorted(_elsewhere(model, key), key=len)
-    near = [snake] if snake in keys else difflib.get_close_matches(snake, keys, n=1, cutoff=0.6)
+    if "indicator" in inner:  # what another measure has is no place for it
+        places = [place for place in places if ".indicator." not in place]
+    near = [snake] if snake in keys else difflib.get_close_matches(snake, keys, n=1, cutoff=0.7)
     if near and not (places and snake not in keys):
         report.error_at_key(where, what, f"Did you mean `{near[0]}`?")
         return

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Final
 
-from .query import PLACEHOLDER
+from .query import PLACEHOLDER, tokens
 
 __all__ = ["complaint"]
 
-_NEWER = re.compile(r"\b(anchored|smoothed)\b")
+_MOST_TOKENS: Final = 1000
+"""Of what the parser is asked: it recurses without a limit, and some thousand brackets end the process."""
+_NEWER: Final = re.compile(r"\b(anchored|smoothed)\b")
 """Words that the parser does not know yet, and Prometheus does."""
 
 
@@ -19,6 +22,8 @@ def complaint(query: str) -> str:
     try:
         import promql_parser
     except ImportError:
+        return ""
+    if len(list(tokens(query))) > _MOST_TOKENS:
         return ""
     try:
         promql_parser.parse(query.replace(PLACEHOLDER, "5m"))
