@@ -7,7 +7,7 @@ OLDEST ?= python3.10
 BENCH := .venvs/bench
 TSC := npx --yes -p typescript@5.9.3 tsc
 
-.PHONY: help install demo compat test build-stack stack-native test-stack check check-page format dashboards slos docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory bench-collector fuzz screenshot clean
+.PHONY: help install demo compat test build-stack stack-native test-stack check check-page format dashboards slos docs constraints bench-overhead bench-ingest bench-live bench-start bench-memory bench-collector bench-explain fuzz screenshot clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -102,6 +102,9 @@ bench-memory: $(VENV)/.installed ## the embedded server's memory at a million st
 
 bench-collector: $(VENV)/.installed build-stack ## what the stack's programs cost a span
 	$(BIN)/python bench/collector.py $(ARGS)
+
+bench-explain: $(VENV)/.installed ## how often an explanation names the true slice of labelled incidents
+	$(BIN)/python bench/explain.py $(ARGS)
 
 fuzz: $(VENV)/.installed ## hostile OTLP against a real server (ARGS="--minutes 10")
 	$(BIN)/python bench/fuzz.py $(ARGS)

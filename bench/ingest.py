@@ -35,12 +35,14 @@ from claudescope.live.server import serve
 from claudescope.settings import Settings
 from pathlib import Path
 values = {"port": 0, "grpc_port": 0, "data": Path(sys.argv[1]), "retain": 366 * 86_400.0, "max_size": 10**12}
+values["slo"] = tuple(map(Path, sys.argv[2:]))
 sys.exit(serve(Settings(values), open_browser=False, on_ready=lambda url: print(url, flush=True)))
 """
 
 
-def start_server(folder: Path) -> tuple[subprocess.Popen, str]:
-    server = subprocess.Popen([sys.executable, "-c", SERVE, str(folder)], stdout=subprocess.PIPE, text=True)
+def start_server(folder: Path, *objectives: str) -> tuple[subprocess.Popen, str]:
+    command = [sys.executable, "-c", SERVE, str(folder), *objectives]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     url = server.stdout.readline().strip()
     if not url:
@@ -217,11 +219,12 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=0, help="spans to store first")
     parser.add_argument("--spans", type=int, default=200_000, help="spans to measure with")
     parser.add_argument("--page", action="store_true", help="the page in a browser, not a plain client of the stream")
+    parser.add_argument("--slo", metavar="FILE", action="append", default=[], help="objectives that the server counts")
     parser.add_argument("--fail-below", type=float, default=0, help="exit with 1 below so many spans a second")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="claudescope-bench-") as name, contextlib.ExitStack() as undo:
         folder = Path(name)
-        server, url = start_server(folder)
+        server, url = start_server(folder, *arguments.slo)
         try:
             acknowledged = []
             if arguments.rows:

@@ -333,10 +333,13 @@ class Process:
 
 @contextlib.contextmanager
 def process(folder: Path, *flags: str, **more: Any) -> Iterator[Process]:
-    """The same, killed at the end if it is there still."""
+    """The same; at the end it is asked to end if it is there still, and killed where it does not."""
     started = Process(folder, *flags, **more)
     try:
         yield started
     finally:
         if started.process.poll() is None:
-            started.kill()
+            try:
+                started.end()
+            except subprocess.TimeoutExpired:
+                started.kill()

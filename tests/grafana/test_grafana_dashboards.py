@@ -12,7 +12,10 @@ from claudescope.grafana.catalogue import dashboards, encoded
 from claudescope.grafana.cost import price_rules
 from claudescope.grafana.expressions import expressions, panels
 from claudescope.grafana.linter import lost_keys, query_faults
+from claudescope.grafana.stack_metrics import WINDOWS
+from claudescope.grafana.thresholds import BURN_RATE
 from claudescope.prices import Prices
+from claudescope.slo.tiers import DEFAULT_TIERS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards" / "json"
@@ -93,8 +96,8 @@ def test_every_panel_is_described_and_says_what_is_missing(uid, panel):
         assert all(target["legendFormat"] for target in panel["targets"])
 
 
-def titled(uid, title):
-    (panel,) = [panel for panel in panels(COMMITTED[uid]) if panel["title"] == title]
+def titled(uid, title, kind=""):
+    (panel,) = [one for one in panels(COMMITTED[uid]) if one["title"] == title and kind in ("", one["type"])]
     return panel
 
 
@@ -161,3 +164,37 @@ def test_links_lead_to_dashboards_that_there_are():
 def test_the_price_table_is_named_with_its_date():
     assert f"List prices of {Prices.load().date}" in COMMITTED["cost"]["description"]
     assert "claude-haiku-5-5 over 100,000 input tokens" in titled("cost", "Cost")["description"]
+
+
+def test_the_objectives_show_the_explainers_annotations_and_lead_to_its_pages():
+    board = COMMITTED["slo"]
+    (mark,) = [one for one in board["annotations"]["list"] if one["name"] == "Explanations"]
+    assert mark["datasource"] == {"type": "grafana", "uid": "-- Grafana --"}
+    assert (mark["target"]["type"], mark["target"]["tags"]) == ("tags", ["claudescope-slo"])
+    assert mark["enable"] is True
+    (address,) = [one for one in board["templating"]["list"] if one["name"] == "explainer"]
+    assert (address["type"], address["query"]) == ("textbox", "http://localhost:9096")
+    table = titled("slo", "Objectives", "table")
+    found = {
+        override["matcher"]["options"]: [link["url"] for prop in override["properties"] for link in prop["value"]]
+        for override in table["fieldConfig"]["overrides"]
+        if override["properties"][0]["id"] == "links"
+    }
+    assert found["Objective"][0] == "${explainer}/explanations?slo=${__data.fields.Objective:percentencode}"
+
+
+def test_the_windows_and_bounds_of_objectives_are_those_of_the_default_tiers():
+    windows = {str(window) for tier in DEFAULT_TIERS for window in (tier.short, tier.long)}
+    assert set(WINDOWS) == windows
+    graph = titled("slo", "Burn rate by window")
+    assert [target["legendFormat"].split()[0] for target in graph["targets"]] == [*WINDOWS, "line"]
+    assert BURN_RATE.wrong in {tier.factor for tier in DEFAULT_TIERS if tier.severity == "page"}
+
+
+def test_the_overview_tells_of_objectives_and_of_none():
+    for title, said in (
+        ("Lowest budget left", "No objectives"),
+        ("Burning now", "0"),
+        ("Budget left", "No objectives"),
+    ):
+        assert titled("overview", title)["fieldConfig"]["defaults"]["noValue"] == said

@@ -87,7 +87,7 @@ def test_a_run_adds_up_what_its_calls_cost(store: Store) -> None:
 
 
 def test_tokens_that_the_cache_keeps_for_an_hour_cost_more(tmp_path: Path) -> None:
-    """By the price table that ships: of 1,000 written, 400 for an hour, 600 for five minutes, and none of them twice."""
+    """By the price table that ships: of 1,000 written none, 400 and all are for an hour, the rest for five minutes."""
     used = {
         semconv.CHAIN_ID: "r",
         semconv.REQUEST_MODEL: "claude-sonnet-4-5",

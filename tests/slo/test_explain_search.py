@@ -141,6 +141,14 @@ def test_a_rise_everywhere_is_no_slice_and_is_said_to_be() -> None:
     assert explanation.text().endswith(" times as many bad events as expected, in every part.")
 
 
+def test_the_only_tool_that_fails_is_told_though_nothing_was_expected_anywhere() -> None:
+    labels = [{"tool": tool, "model": model} for tool in ("search", "read", "write") for model in ("a", "b")]
+    before = [[Sample(one, 0, 10) for one in labels] for _ in range(6)]
+    now = [Sample(one, 3 if one["tool"] == "search" else 0, 3) for one in labels]
+    (first, *_) = explain(Cells.collect(("tool", "model"), now, before)).slices
+    assert (first.labels, first.bad, first.total) == ({"tool": "search"}, 6, 6)
+
+
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from e2e_kit import Server, free_port
-from page_kit import chips, now, simple, state, two_frames
+from page_kit import chips, now, rows, simple, state, two_frames
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'claudescope[browser]'")
 expect = playwright.expect
@@ -73,6 +73,14 @@ def spec(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def idle(tmp_path: Path, spec: Path) -> Iterator[Server]:
+    """A server with objectives and without a step."""
+    server = Server(tmp_path / "idle", free_port(), "--slo", str(spec))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
 def burning(tmp_path: Path, spec: Path) -> Iterator[Server]:
     """A server with an objective that burns: of the tool search, since a minute."""
     server = Server(tmp_path / "burning", free_port(), "--slo", str(spec))
@@ -98,7 +106,7 @@ def card(page: Any, name: str) -> Any:
     return page.locator(f'[data-slo="shop-{name}"]')
 
 
-def test_cards_say_in_words_what_burns(pages: Any, burning: Server) -> None:
+def test_cards_say_in_words_what_burns(burning: Server, pages: Any) -> None:
     page = pages.open(burning.url)
     valid = card(page, "valid")
     expect(valid.locator(".slo-head .tag")).to_have_text("Burning: fast")
@@ -122,7 +130,7 @@ def test_cards_say_in_words_what_burns(pages: Any, burning: Server) -> None:
     assert page.locator("cs-slos img").count() == 0
 
 
-def test_groups_worst_first(pages: Any, burning: Server) -> None:
+def test_groups_worst_first(burning: Server, pages: Any) -> None:
     page = pages.open(burning.url)
     groups = card(page, "valid").locator("details")
     groups.locator("summary").focus()
@@ -135,7 +143,7 @@ def test_groups_worst_first(pages: Any, burning: Server) -> None:
     expect(rows.first).to_contain_text("fast")
 
 
-def test_the_explanation_names_the_slice_and_filters_by_it(pages: Any, burning: Server) -> None:
+def test_the_explanation_names_the_slice_and_filters_by_it(burning: Server, pages: Any) -> None:
     page = pages.open(burning.url)
     button = card(page, "valid").get_by_role("button", name="Explain")
     button.focus()
@@ -164,7 +172,7 @@ def test_the_explanation_names_the_slice_and_filters_by_it(pages: Any, burning: 
     assert "slo" not in state(page)
 
 
-def test_files_that_are_bad_are_told_of(pages: Any, burning: Server, spec: Path) -> None:
+def test_files_that_are_bad_are_told_of(burning: Server, pages: Any, spec: Path) -> None:
     page = pages.open(burning.url)
     card(page, "valid").wait_for()
     spec.write_text(SPEC.replace("99.95", "200"))
@@ -181,22 +189,18 @@ def test_files_that_are_bad_are_told_of(pages: Any, burning: Server, spec: Path)
 def test_without_objectives_there_is_nothing(pages: Any, server: Any) -> None:
     page = pages.open(server.url)
     simple("one", now(), {}).send(server.url)
-    page.locator("#runs tr").first.wait_for()
+    expect(rows(page)).to_have_count(1)
     expect(page.locator("cs-slos section").first).to_be_hidden()
 
 
-def test_before_the_first_step_the_cards_are_there(pages: Any, tmp_path: Path, spec: Path) -> None:
-    server = Server(tmp_path / "burning", free_port(), "--slo", str(spec))
-    try:
-        page = pages.open(server.url)
-        page.get_by_role("heading", name="Waiting for the first step").wait_for()
-        expect(card(page, "valid").locator(".slo-head .tag")).to_have_text("No events")
-    finally:
-        server.stop()
+def test_before_the_first_step_the_cards_are_there(idle: Server, pages: Any) -> None:
+    page = pages.open(idle.url)
+    page.get_by_role("heading", name="Waiting for the first step").wait_for()
+    expect(card(page, "valid").locator(".slo-head .tag")).to_have_text("No events")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_narrow_and_dark(pages: Any, burning: Server, scheme: str) -> None:
+def test_narrow_and_dark(burning: Server, pages: Any, scheme: str) -> None:
     """Nothing is wider than the window, and every text has a contrast of 4.5 or more."""
     page = pages.open(f"{burning.url}/?slo=shop-valid", viewport={"width": 360, "height": 800}, color_scheme=scheme)
     card(page, "valid").get_by_role("region", name="Why it burns").get_by_role("link").first.wait_for()

@@ -32,6 +32,11 @@ RANGE = 600
 RUNS = 60
 SERVICE = "panels"
 TOOL = {"name": "add", "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}
+SETTINGS = {
+    "CLAUDESCOPE_METRIC_LABELS": "tier",
+    "CLAUDESCOPE_STEP_BOUNDS": "1.5ms,20s",
+    "CLAUDESCOPE_CONFIDENCE_BOUNDS": "0.75",
+}
 APP = f"""
 import anthropic, sys
 import claudescope
@@ -55,7 +60,7 @@ claudescope.flush()
 print("done", flush=True)
 sys.stdin.readline()
 """
-USAGE = Usage(100, 50, cache_creation_input_tokens=20, cache_read_input_tokens=400)
+USAGE = Usage(100, 50, cache_creation_input_tokens=20, cache_read_input_tokens=400, ephemeral_1h_input_tokens=12)
 
 
 def replies():
@@ -82,7 +87,7 @@ def shown(stack, tmp_path_factory):
     script = tmp_path_factory.mktemp("app") / f"{SERVICE}.py"
     script.write_text(APP, "utf-8")
     with StandIn(replies()) as standin:
-        env = app_environment(stack, standin, CLAUDESCOPE_METRIC_LABELS="tier", OTEL_SERVICE_NAME=SERVICE)
+        env = app_environment(stack, standin, OTEL_SERVICE_NAME=SERVICE, **SETTINGS)
         app = start_app(script, env=env)
         assert app.stdout is not None
         assert app.stdout.readline() == "done\n", app.communicate(timeout=20)[1]
@@ -129,6 +134,7 @@ def test_panels_show_what_the_spans_add_up_to(shown) -> None:
             call["gen_ai.usage.cache_read.input_tokens"],
             call["gen_ai.usage.cache_creation.input_tokens"],
             call["gen_ai.usage.output_tokens"],
+            call["claudescope.usage.cache_write_1h.input_tokens"],
         )
         for call in used
     ]
@@ -180,6 +186,33 @@ def test_saturation_is_exact(shown) -> None:
     # the first failure is seen: its series was 0 before
     grown = f'sum(increase(claudescope_calls_total{{{of}, error_type="overloaded_error"}}[{RANGE}s]))'
     assert stack.prometheus.value(grown) == pytest.approx(6, rel=0.1)
+
+
+def test_steps_beyond_bounds_that_no_histogram_has_are_exactly_those_of_the_spans(shown) -> None:
+    stack, spans = shown
+    of = f'service_name="{SERVICE}"'
+    timed, sure = [], []
+    for span in spans:
+        attributes = span["attributes"]
+        if attributes.get("claudescope.step.latency.source", "consumer") != "consumer":
+            timed.append(int(span["endTimeUnixNano"]) - int(span["startTimeUnixNano"]))
+        if "claudescope.step.confidence" in attributes:
+            sure.append(attributes["claudescope.step.confidence"])
+    over, below = "claudescope_step_over_total", "claudescope_step_below_total"
+    beyond = 'claudescope_step_beyond="true"'
+    asked = {
+        f'{over}{{{of}, claudescope_step_bound="0.0015"}}': len(timed),
+        f'{over}{{{of}, claudescope_step_bound="0.0015", {beyond}}}': sum(ns > 1_500_000 for ns in timed),
+        f'{over}{{{of}, claudescope_step_bound="20"}}': len(timed),
+        f'{over}{{{of}, claudescope_step_bound="20", {beyond}}}': 0,
+        f'{below}{{{of}, claudescope_step_bound="0.75"}}': len(sure),
+        f'{below}{{{of}, claudescope_step_bound="0.75", {beyond}}}': sum(value < 0.75 for value in sure),
+    }
+    found = {query: stack.prometheus.value(f"sum({query})") for query in asked}
+    assert found == asked
+    assert 0 < sum(ns > 1_500_000 for ns in timed) < len(timed)
+    by_label = f'sum({below}{{{of}, claudescope_step_bound="0.75", claudescope_label_tier="gold"}})'
+    assert 0 < stack.prometheus.value(by_label) < len(sure)
 
 
 def test_every_query_has_data_in_a_demo_with_planted_faults(shown) -> None:

@@ -206,5 +206,5 @@ def valid_label(valid: bool | None) -> str:
 
 
 def bound_label(bound: float) -> str:
-    """The metric label of a bound: the shortest plain decimal that is this number (``"1.2"``, ``"2"``, ``"0.00001"``)."""
+    """The metric label of a bound: the shortest plain decimal that is this number (``"1.2"``, ``"2"``, ``"0.001"``)."""
     return format(Decimal(repr(float(bound))).normalize(), "f")

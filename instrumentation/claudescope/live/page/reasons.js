@@ -43,7 +43,7 @@ export class Reasons {
     this.element.replaceChildren(
       el("p.quiet", {}, `${span(answer.from_ms, answer.to_ms)}, against the time since ${span(answer.baseline_from_ms, answer.from_ms)}.`,
         " ", el("button.button.bare", { type: "button", onclick: () => this.question.now() }, "Again")),
-      ...answer.text.split("\n").filter(Boolean).map((line) => el("p", {}, line)),
+      ...answer.text.split("\n").filter((line) => line && (!slices.length || !line.startsWith(" "))).map((line) => el("p", {}, line)), // examples are links below
       ...(slices.length ? [el("ol.slo-slices", {}, ...slices.map((slice) => this.slice(slice, answer)))] : []),
       ...(answer.svg ? [el("img.slo-picture", { src: `data:image/svg+xml,${encodeURIComponent(answer.svg)}`, alt: "The same as a picture" })] : []));
   }

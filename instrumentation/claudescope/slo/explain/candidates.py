@@ -71,6 +71,13 @@ class Candidates:
         """The score of all events together: the rate went up everywhere by the same factor."""
         return self.evidence.best(sum(self._said))
 
+    def elsewhere(self, chosen: Sequence[Candidate]) -> tuple[float, float]:
+        """Score and expected bad events of what is in none of these slices."""
+        others = [not any(self._holds(one, codes) for one in chosen) for codes in self.codes]
+        said = sum(value for value, counts in zip(self._said, others, strict=True) if counts)
+        expected = sum(mean for mean, counts in zip(self.expected, others, strict=True) if counts)
+        return (self.evidence.best(said) if any(others) else 0.0), expected
+
     def best(self, without: Sequence[Candidate] = ()) -> list[Candidate]:
         """Those with enough events to be told, best first; only the events that are in none of ``without`` count."""
         live = [not any(self._holds(one, codes) for one in without) for codes in self.codes]

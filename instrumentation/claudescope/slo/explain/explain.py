@@ -47,7 +47,7 @@ def explain(
     chosen = _chosen(found, chance)
     if not chosen:
         return Explanation("none", (), now, whole, "No slice stands out.", noun)
-    if found.everything() > sum(one.score for one in chosen):
+    if _everywhere(found, chosen):
         times = now.bad / whole
         reason = f"No slice stands out: there were {times:.2g} times as many bad {noun} as expected, in every part."
         return Explanation("none", (), now, whole, reason, noun)
@@ -95,6 +95,14 @@ def _chosen(found: Candidates, chance: Chance) -> list[Candidate]:
         else:
             break
     return chosen
+
+
+def _everywhere(found: Candidates, chosen: Sequence[Candidate]) -> bool:
+    """Whether one factor for everything is more likely than these slices, and elsewhere is no place without a rise."""
+    if found.everything() <= sum(one.score for one in chosen):
+        return False
+    score, expected = found.elsewhere(chosen)
+    return score > found.tuning.label_cost or expected < found.tuning.least_share * found.all_expected
 
 
 def _whole_excess(found: Candidates, chosen: Sequence[Candidate]) -> float:

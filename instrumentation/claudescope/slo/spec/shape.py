@@ -204,7 +204,9 @@ def _unknown(model: type[BaseModel], inner: Location, where: Location, report: R
     places = sorted(_elsewhere(model, key), key=len)
     if "indicator" in inner:  # what another measure has is no place for it
         places = [place for place in places if ".indicator." not in place]
-    near = [snake] if snake in keys else difflib.get_close_matches(snake, keys, n=1, cutoff=0.7)
+    near = (
+        [snake] if snake in keys else difflib.get_close_matches(snake, keys, n=1, cutoff=0.7 if len(snake) > 3 else 0.6)
+    )
     if near and not (places and snake not in keys):
         report.error_at_key(where, what, f"Did you mean `{near[0]}`?")
         return
