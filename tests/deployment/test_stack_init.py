@@ -217,10 +217,15 @@ def test_with_the_explainer_its_profile_is_on_and_alertmanager_leads_to_it(capsy
     _, _, err = init(capsys, tmp_path)  # it stays on
     assert " as they were. .env: kept." in err
     assert alertmanager.read_bytes() == before
-    ignored = subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     ignored = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=tmp_path, capture_output=True, text=True)
     assert "secrets/alertmanager/explainer" not in ignored.stdout
     assert "secrets/alertmanager/README.md" in ignored.stdout
+    env = tmp_path / ".env"
+    env.write_text(env.read_text().replace("COMPOSE_PROFILES=explainer", "COMPOSE_PROFILES="))
+    _, _, err = init(capsys, tmp_path)
+    assert "1 updated" in err
+    assert "explainer" not in yaml.safe_dump(yaml.safe_load(alertmanager.read_text()))
 
 
 def test_the_explainer_from_the_start_beside_other_profiles(capsys, tmp_path):

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudescope.explainer.alert import MalformedError, moment, parse
+from claudescope.live.objectives.alerts import Alert as EmbeddedAlert
+from claudescope.live.objectives.alerts import notice
 
 
 def of(*alerts, **more):
@@ -60,6 +62,16 @@ def test_long_texts_are_cut_and_too_many_labels_are_no_alert():
     found = of(alert(1, long_one="x" * 5000), {**alert(2), "labels": {f"l{number}": "v" for number in range(101)}})
     assert found.malformed == 1
     assert len(found.alerts[0].labels["long_one"]) == 1000
+
+
+def test_what_the_embedded_server_tells_is_the_same_form():
+    told = EmbeddedAlert(
+        {"claudescope_slo": "shop-validity", "long": "1h"}, {"summary": "it burns"}, STARTS_MS, ENDS_MS
+    )
+    body = notice("shop-validity", [told], "webhook", "http://127.0.0.1:4318")
+    (found,) = parse(json.dumps(body).encode()).alerts
+    assert (found.objective, found.starts, found.ends) == ("shop-validity", STARTS_MS, ENDS_MS)
+    assert found.fingerprint == told.fingerprint
 
 
 def test_what_alertmanager_left_out_is_counted():

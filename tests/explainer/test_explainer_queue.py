@@ -170,10 +170,19 @@ def test_places_that_are_not_configured_any_more_are_given_up(queue):
 def test_old_ones_are_forgotten_when_they_have_ended(queue):
     queue.accept([alert(), alert(fingerprint="bb" * 8)], 1000)
     queue.accept([alert(ends=2000)], 1000)
-    assert queue.prune(1000) == 0
-    assert queue.prune(1001) == 1
+    assert queue.prune(1000, 0) == 0
+    assert queue.prune(1001, 0) == 1
     assert queue.find(FINGERPRINT) is None
     assert [kept.alert.fingerprint for kept in queue.latest(10)] == ["bb" * 8]
+    assert queue.prune(1001, 1001) == 1  # its end was never told
+    assert queue.counts() == {}
+
+
+def test_no_more_than_so_many_that_have_ended_are_kept(queue):
+    queue.accept([alert(fingerprint=f"{number:016x}") for number in range(5)], 1000)
+    queue.accept([alert(fingerprint=f"{number:016x}", ends=2000) for number in (0, 1, 4)], 1000)
+    assert queue.prune(0, 0, most=3) == 2
+    assert [kept.alert.fingerprint[-1] for kept in queue.latest(10)] == ["4", "3", "2"]
 
 
 def test_labels_find_alerts_whatever_is_in_them(queue):

@@ -201,7 +201,7 @@ def test_the_pages_of_an_alert(tmp_path, prometheus):
         assert picture.startswith("<svg")
         listed = ask(f"{it.url}/explanations", Accept="text/html")[1]
         assert "shop-validity" in listed
-        assert "explained" in listed
+        assert "tool search" in listed
         items = ask(f"{it.url}/explanations?slo=shop-validity&service_name=shop", Accept="application/json")[1]["items"]
         assert [one["fingerprint"] for one in items] == [f"{1:016x}"]
         assert ask(f"{it.url}/explanations?slo=other&format=json")[1] == {"items": []}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import orjson
 import pytest
 from explainer_kit import ENDS_MS, STARTS_MS, Recorder
 
@@ -38,7 +39,7 @@ REPORT = {
     "window": {"from_ms": STARTS_MS - 3_600_000, "to_ms": STARTS_MS},
     "explanation": {
         "verdict": "slices",
-        "slices": [{"labels": {"gen_ai_tool_name": "search", "gen_ai_request_model": ""}, "bad": 180, "total": 360}],
+        "slices": [{"labels": {"gen_ai_tool_name": "search"}, "bad": 180, "total": 360}],
     },
     "text": "tool search: 180 of 360 steps are bad, 3.6 were to be expected.",
     "svg": "<svg/>",
@@ -71,7 +72,7 @@ Trace: https://jaeger.example/trace/{TRACE}
 
 Alert {KEY}: claudescope_slo=shop-validity, severity=page"""
 ENDED = TEXT.replace("10:00:00 UTC.", "10:00:00 UTC.\nEnded 2026-11-30 11:30:00 UTC.")
-TITLE = "shop-validity burns its error budget: gen_ai_tool_name=search (page)"
+TITLE = "shop-validity burns its error budget: tool search (page)"
 AGENT = f"claudescope/{__version__}"
 
 
@@ -365,6 +366,20 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "tickets").rmdir()
     with pytest.raises(AwayError, match="cannot be written: No such file"):
         sink.open(ticket())
+
+
+def test_a_file_is_whole_or_not_there(tmp_path):
+    sink = FolderSink(tmp_path / "tickets")
+    assert sink.find(ticket(), 0) is None
+    assert sink.open(ticket()) == f"{KEY}.json"
+    sink.close(ticket(ends=ENDS_MS), f"{KEY}.json")
+    (file,) = (tmp_path / "tickets").iterdir()
+    assert orjson.loads(file.read_bytes()) == ticket(ends=ENDS_MS).json()
+    file.unlink()
+    file.mkdir()  # nothing can take its place
+    with pytest.raises(AwayError, match="cannot be written: Is a directory"):
+        sink.open(ticket())
+    assert list((tmp_path / "tickets").iterdir()) == [file]
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])

@@ -89,7 +89,7 @@ def test_an_alert_says_what_the_rules_say() -> None:
     }
     assert set(alert.annotations) == {"summary", "description", "dashboard", "explanation", "runbook"}
     assert alert.annotations["explanation"] == "http://h/?slo=app-good"
-    assert "burns its error budget 15.0 times as fast as allowed over 1h" in alert.annotations["summary"]
+    assert "burns its error budget 15.0 times as fast as allowed over 1h, for m" in alert.annotations["summary"]
     assert alert.annotations["description"].startswith("150 of 1000 events were bad in 1h (burn rate 15.00)")
     assert absent_alert(one, {}, 0, "").labels["burnrate_tier"] == "absent"
 

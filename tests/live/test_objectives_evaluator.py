@@ -18,6 +18,7 @@ from claudescope import semconv
 from claudescope.live.objectives.book import Book
 from claudescope.live.objectives.evaluator import Evaluator
 from claudescope.live.objectives.judge import Judge
+from claudescope.live.objectives.windows import find_objective
 from claudescope.live.web.slometrics import slo_families
 from claudescope.slo.objective import Canary, LoadBound, Notice, Objective, Selection
 from claudescope.slo.window import Window
@@ -187,3 +188,101 @@ def test_records_of_what_is_not_evaluated_yet(made: Any) -> None:
     assert (record["state"], record["budget_remaining"]) == ("no_data", None)
     names = [family.name for family in slo_families(bench.evaluator.readings())]
     assert names == ["slo:objective:ratio", "slo:error_budget:ratio", "slo:time_period:days", "claudescope_slo_info"]
+
+
+def until(condition: Any, seconds: float = 30) -> Any:
+    async def wait() -> None:
+        end = asyncio.get_running_loop().time() + seconds
+        while not condition():
+            assert asyncio.get_running_loop().time() < end
+            await asyncio.sleep(0.01)
+
+    return wait()
+
+
+async def test_it_goes_on_when_the_store_takes_nothing_for_a_while(
+    made: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("claudescope.live.objectives.evaluator._RETRY_S", 0.01)
+    monkeypatch.setattr("claudescope.live.objectives.evaluator._EXPIRE_S", 0.05)
+    one, two = objective(tiers=(FAST,)), objective(name="two", tiers=(FAST,))
+    bench = made(one)
+    bench.send(50, 0)
+    gone = bench.book.entry("app-gone", "page-fast", {})[1]
+    gone.alarm.step(True, 1, 0, 0)
+    failing = [True]
+    tried: list[int] = []
+    submit = bench.evaluator._submit
+
+    async def sometimes(work: Any) -> None:
+        tried.append(1)
+        if failing[0]:
+            raise OSError("disk full")
+        await submit(work)
+
+    news: asyncio.Queue[bool] = asyncio.Queue()
+    specs = bench.evaluator.specs
+    specs.changed, specs.error = news.get, None
+    bench.evaluator._submit = sometimes
+    bench.now += 10_000
+    running = asyncio.ensure_future(bench.evaluator.run())
+    await until(lambda: len(tried) > 2)  # nothing is counted yet, so nothing is evaluated
+    assert bench.evaluator.evaluated_ms is None
+    failing[0] = False
+    await until(lambda: bench.evaluator.evaluated_ms == bench.now)
+    assert gone.alarm.state == "inactive"
+    assert [alert["labels"]["claudescope_slo"] for alert in bench.evaluator.firing] == ["app-good"]
+
+    failing[0] = True
+    specs.error = "slo.yml:1: bad"
+    await news.put(False)
+    await until(lambda: "the objectives stay as they were: slo.yml:1: bad" in caplog.text)
+    specs.counted = [(two, Judge(two))]
+    await news.put(True)
+    before = len(tried)
+    await until(lambda: len(tried) > before + 2)
+    failing[0] = False
+    await until(lambda: not bench.evaluator.firing)
+    await until(lambda: find_objective(bench.store.db, "app-two").waiting == 0)  # type: ignore[union-attr]
+    assert bench.evaluator.objective("app-good") is None
+    assert [record["id"] for record in bench.evaluator.records()] == ["app-two"]
+    bench.now += 10_000
+    await bench.evaluator.evaluate(bench.now)
+    assert [alert["labels"]["claudescope_slo"] for alert in bench.evaluator.firing] == ["app-two"]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_an_evaluation_that_fails_is_not_the_last(
+    made: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = made(objective(tiers=(FAST,)))
+    bench.send(50, 0)
+    bench.now += 10_000
+    asked: list[int] = []
+    ask = bench.evaluator._ask
+
+    async def sometimes(question: Any) -> Any:
+        asked.append(1)
+        if len(asked) == 1:
+            raise OSError("no answer")
+        return await ask(question)
+
+    monkeypatch.setattr("claudescope.live.objectives.evaluator.INTERVAL_MS", 10)
+    monkeypatch.setattr("claudescope.live.objectives.evaluator._SETTLE_S", 0)
+    bench.evaluator._ask = sometimes
+    running = asyncio.ensure_future(bench.evaluator._evaluate_for_ever())
+    await until(lambda: bench.evaluator.firing)
+    assert "the objectives were not evaluated once" in caplog.text
+
+    async def fail(work: Any) -> None:
+        raise OSError("disk full")
+
+    bench.evaluator._submit = fail  # what cannot be saved is kept in memory
+    bench.now += 3_600_000
+    await until(lambda: bench.evaluator.evaluated_ms == bench.now)
+    assert bench.evaluator.firing
+    bench.now += 300_000
+    await until(lambda: not bench.evaluator.firing)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

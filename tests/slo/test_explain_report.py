@@ -63,6 +63,7 @@ def test_json_has_the_keys_that_apply() -> None:
         ({"label.tier": "gold"}, "tier=gold"),
         ({"claudescope.label.tier": ""}, "tier=(none)"),
         ({"step": "7"}, "step 7"),
+        ({"tool": "a\x1b[2J\0\ud800b"}, r"tool a\x1b[2J\x00\ud800b"),
     ],
 )
 def test_labels_are_said_as_a_person_says_them(labels: dict[str, str], said: str) -> None:

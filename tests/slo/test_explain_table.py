@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,15 @@ def test_the_command_says_it_in_a_sentence(tmp_path: Path, capsys: pytest.Captur
         "152 of the 152 bad steps beyond what was expected are in tool search: 160 of its 400 steps are bad, 8 were"
         " expected (chance of such a slice where nothing is wrong: under 1 in a million)."
     )
+
+
+def test_a_terminal_without_the_characters(tmp_path: Path) -> None:
+    path = write(tmp_path, incident(tmp_path).read_text(encoding="utf-8").replace("search", "搜索"))
+    flags = ["--time", "t", "--bad", "bad", "--total", "total", "--at", "3"]
+    command = [sys.executable, "-m", "claudescope", "slo", "explain", "--csv", str(path), *flags]
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, check=True, env=variables, timeout=100)
+    assert rb"tool \u641c\u7d22" in done.stdout
 
 
 def test_fail_and_picture(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rule_objectives import VALIDITY
 
 from claudescope.signals.poisson import critical_count, critical_means
-from claudescope.slo.burn import Counts, alpha_of, evidence_windows, fires, needed
+from claudescope.slo.burn import Counts, alpha_of, critical_means_of, evidence_windows, fires, needed
 from claudescope.slo.rules.indicator import windows
 from claudescope.slo.rules.significance import (
     MOST,
@@ -28,15 +28,16 @@ from claudescope.slo.window import Window
 HOUR = Window(3600)
 
 
-@pytest.mark.parametrize(("factor", "comparisons"), [(14.4, 3), (6, 7), (3, 17)])
+@pytest.mark.parametrize(("factor", "comparisons"), [(14.4, 4), (6, 8), (3, 19)])
 def test_how_many_comparisons_can_bind(factor, comparisons) -> None:
-    means, goes_on = binding_means(1e-4, factor)
+    means, goes_on = binding_means(1e-4, HOUR, factor)
     assert (len(means), goes_on) == (comparisons, False)
-    # from here on the tier's own condition is the stronger one: a long way on, by the arithmetic itself
-    for k, mean in enumerate(critical_means(1e-4, 300)[comparisons:], comparisons + 2):
-        assert k + 1 <= factor * mean
-    last = comparisons + 1  # the count of the last comparison: without it too few would do
-    assert last + 1 > factor * means[-1]
+    # no window needs more than at the least alpha; from the end on the tier's own condition asks for more, a long way
+    least = critical_means(alpha_of(1e-4, HOUR, math.inf), 300)
+    end = next(mean for k, mean in enumerate(least, 2) if k + 1 <= factor * mean)
+    assert means[-1] < end
+    assert all(k + 1 <= factor * mean for k, mean in enumerate(least, 2) if mean >= end)
+    assert critical_means_of(1e-4, HOUR, 300)[comparisons] >= end
 
 
 def compiled_fires(objective, tier, counts) -> tuple[bool, bool]:
@@ -52,7 +53,7 @@ def compiled_fires(objective, tier, counts) -> tuple[bool, bool]:
         factor = min(each.factor for each in objective.tiers if window in evidence_windows(objective, each))
         least = needed_count(total, objective, window, factor)
         enough.append(total > 0 and bad + TOLERANCE >= least)
-        _, goes_on = binding_means(alpha_of(objective, window), factor)
+        _, goes_on = binding_means(objective.alpha, window, factor)
         beside |= goes_on and abs(least - needed(total, objective, window)) == 1
     return ratios and any(enough), beside
 
@@ -92,15 +93,15 @@ def test_the_expression_says_what_the_count_says() -> None:
     text = needed_expression("n", VALIDITY, HOUR, 14.4)
     at = [float(value) for value in re.findall(r">=bool ([\d.]+)", text)]
     assert text.startswith("n * 0 + 2\n")
-    assert at == pytest.approx([mean / 0.01 for mean in critical_means(1e-4, 5)], rel=1e-9)
-    # P(X >= 2; m) = 1e-4 at m^2 / 2 = 1e-4 less a third of m, so near m = .0142: 1.42 events at a budget of 1 %
-    assert at[0] == pytest.approx(1.4209, abs=1e-4)
+    assert at == pytest.approx([mean / 0.01 for mean in critical_means_of(1e-4, HOUR, 6)], rel=1e-9)
+    # P(X >= 2; m) = 1e-4 / 24 / m near m^3 / 2 = 1e-4 / 24, so near m = .0203: two events an hour at a budget of 1 %
+    assert at[0] == pytest.approx(2.0366, abs=1e-4)
 
 
 def test_a_low_factor_goes_on_with_the_quantile() -> None:
     text = needed_expression("n", VALIDITY, HOUR, 1)
     assert text.count(">=bool") == MOST - 1
-    assert text.startswith("(ceil((0.01 * n) + 3.719016485 * sqrt(0.01 * n) + 2.638513937")
+    assert text.startswith("(ceil((0.01 * n) + 3.9878")
 
 
 @pytest.mark.parametrize(
@@ -120,5 +121,4 @@ def test_five_minutes_are_counted_by_their_rate() -> None:
     events = needed_expression("r", VALIDITY, Window(300), 14.4)
     rates, counts = ([float(value) for value in re.findall(r">=bool ([\d.]+)", text)] for text in (per_second, events))
     assert [rate * 300 for rate in rates] == pytest.approx(counts, rel=1e-8)
-    # a window of 5 minutes has half of an hour's alpha
-    assert counts[0] == pytest.approx(critical_means(5e-5, 3)[0] / 0.01, rel=1e-8)
+    assert counts[0] == pytest.approx(critical_means_of(1e-4, Window(300), 3)[0] / 0.01, rel=1e-8)

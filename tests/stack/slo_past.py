@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -80,3 +81,10 @@ def with_past(programs: Path, folder: Path, series: Mapping[str, Iterable[Sample
     )
     program.start()
     return program, Prometheus(f"http://127.0.0.1:{port}")
+
+
+def promtool_test(programs: Path, folder: Path, rules: str, tests: dict[str, object]) -> str:
+    """Runs unit tests of rules, without their `rule_files`; raises AssertionError with what promtool says."""
+    (folder / "r.yml").write_text(rules, "utf-8")
+    (folder / "t.yml").write_text(json.dumps({"rule_files": ["r.yml"], **tests}), "utf-8")
+    return run(programs / "promtool", "test", "rules", folder / "t.yml")

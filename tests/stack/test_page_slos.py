@@ -172,6 +172,36 @@ def test_the_explanation_names_the_slice_and_filters_by_it(burning: Server, page
     assert "slo" not in state(page)
 
 
+def test_the_cards_can_be_closed(burning: Server, pages: Any) -> None:
+    page = pages.open(burning.url)
+    title = page.get_by_role("button", name="Objectives")
+    expect(page.locator("cs-slos .head p")).to_contain_text(
+        "3 objectives: 1 burning, 1 without events, 1 for Prometheus."
+    )
+    expect(title).to_have_attribute("aria-expanded", "true")
+    title.focus()
+    page.keyboard.press("Enter")
+    expect(card(page, "valid")).to_be_hidden()
+    assert state(page)["slos"] == ["closed"]
+    expect(page.locator("cs-slos .head p")).to_contain_text("1 burning")
+    page.reload()
+    expect(title).to_have_attribute("aria-expanded", "false")
+    expect(card(page, "valid")).to_be_hidden()
+    title.click()
+    expect(card(page, "valid")).to_be_visible()
+    assert "slos" not in state(page)
+
+
+def test_a_first_hour_is_explained_by_itself(idle: Server, pages: Any) -> None:
+    """Without a time before, slices are compared with all else."""
+    for number in range(60):
+        _run(idle, now() - 60_000 - number * 500, "pay" if number % 2 else "search", number % 2 == 0)
+    page = pages.open(f"{idle.url}/?slo=shop-valid")
+    reasons = card(page, "valid").get_by_role("region", name="Why it burns")
+    expect(reasons.get_by_role("button", name="tool search")).to_be_visible()
+    expect(reasons).to_contain_text("30 of 30 bad")
+
+
 def test_files_that_are_bad_are_told_of(burning: Server, pages: Any, spec: Path) -> None:
     page = pages.open(burning.url)
     card(page, "valid").wait_for()

@@ -12,7 +12,9 @@ tell. How sure an answer is, and how often it was right on labelled incidents: d
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +89,10 @@ def execute(arguments: argparse.Namespace) -> int:
         _write(arguments.svg, explanation.svg())
     if arguments.json:
         printed: dict[str, Any] = explanation.json() | (causes.json() if causes else {})
-        print(json.dumps(printed, ensure_ascii=False, indent=2))
+        print(json.dumps(printed, indent=2))
     else:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # labels have characters that a terminal may not have
+            sys.stdout.reconfigure(errors="backslashreplace")
         print("\n".join([explanation.text(), *(causes.sentences() if causes else [])]))
     return int(explanation.verdict == "slices" and arguments.fail)
 

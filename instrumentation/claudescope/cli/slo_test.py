@@ -8,9 +8,11 @@ What promtool is given can be kept with `-o`.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +22,7 @@ from ..slo.rules.compiler import compile as compiled
 from ..slo.rules.dialect import DIALECTS
 from ..slo.rules.promtool import Judgement, check_rules, find_promtool, test_rules
 from ..slo.rules.rendering import text_of
-from ..slo.rules.unit_tests import rule_test
+from ..slo.rules.unit_tests import RuleTest, rule_test
 from .progress import Progress
 from .slo_rules import read_objectives
 
@@ -61,18 +63,24 @@ def _judge(promtool: str, objectives: list[Objective], whole: str, folder: Path)
     failed = int(not checked.passed)
     if failed:
         print("promtool refuses the rules:", *_shown(checked), sep="\n  ")
-    for at, objective in enumerate(objectives):
-        progress.tell(f"{at} of {len(objectives)} objectives tested")
-        test = rule_test(objective, f"{objective.id}.rules.yml")
-        _write(folder / f"{objective.id}.rules.yml", test.rules)
-        judged = test_rules(promtool, _write(folder / f"{objective.id}.test.yml", test.tests))
-        progress.clear()
-        note = "" if test.played else "  (its own queries only parsed; all else with stand-in counters)"
-        print(f"{'passed' if judged.passed else 'FAILED'}  {objective.id}{note}", flush=True)
-        if not judged.passed:
-            print(*_shown(judged), sep="\n", flush=True)
-            failed += 1
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged_by_now = pool.map(lambda objective: _tested(promtool, objective, folder), objectives)
+        for at, (test, judged) in enumerate(judged_by_now):
+            progress.clear()
+            note = "" if test.played else "  (its own queries only parsed; all else with stand-in counters)"
+            print(f"{'passed' if judged.passed else 'FAILED'}  {test.id}{note}", flush=True)
+            if not judged.passed:
+                print(*_shown(judged), sep="\n", flush=True)
+                failed += 1
+            progress.tell(f"{at + 1} of {len(objectives)} objectives tested")
+    progress.clear()
     return failed
+
+
+def _tested(promtool: str, objective: Objective, folder: Path) -> tuple[RuleTest, Judgement]:
+    test = rule_test(objective, f"{objective.id}.rules.yml")
+    _write(folder / f"{objective.id}.rules.yml", test.rules)
+    return test, test_rules(promtool, _write(folder / f"{objective.id}.test.yml", test.tests))
 
 
 def _shown(judged: Judgement) -> Iterable[str]:

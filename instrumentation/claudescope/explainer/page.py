@@ -57,18 +57,19 @@ def _verdict(kept: Kept) -> str:
     return said.get(str(verdict), "not explained")
 
 
-def listing(found: Sequence[Kept], labels: Mapping[str, str]) -> str:
+def listing(found: Sequence[Ticket], labels: Mapping[str, str]) -> str:
     """The list; ``labels`` are those that were asked for."""
     rows = [
         (
             _link(f"explanations/{kept.alert.fingerprint}?starts={kept.alert.starts}", clock(kept.alert.starts)),
             escape(kept.alert.objective),
             escape(kept.alert.severity),
-            escape(" ".join(f"{key}={kept.alert.labels.get(key, '')}" for key in ("burnrate_tier",))),
+            escape(kept.alert.labels.get("burnrate_tier", "")),
             _state(kept),
-            escape(_verdict(kept)),
+            escape(ticket.slice or _verdict(kept)),
         )
-        for kept in found
+        for ticket in found
+        for kept in (ticket.kept,)
     ]
     asked = ", ".join(f"{key}={value}" for key, value in labels.items())
     head = f"<h1>Alerts of objectives{f' with {escape(asked)}' if asked else ''}</h1>"

@@ -20,6 +20,7 @@ from .database import Database
 
 __all__ = ["EXPLAIN", "Accepted", "FullError", "Kept", "Queue", "Task"]
 
+_MOST: Final = 50_000
 EXPLAIN: Final = "explain"
 """The place of a task that is to find the explanation."""
 Phase = Literal["open", "close"]
@@ -226,16 +227,15 @@ class Queue:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def prune(self, before: int) -> int:
-        """Forgets alerts that have ended and came before a time, some at once; how many.
-
-        One whose end was never told goes when it is twice as old, counted from the year 1970 on.
+    def prune(self, before: int, long_before: int, most: int = _MOST) -> int:
+        """Forgets alerts that have ended and came before a time, or of which there are more than ``most``; and those
+        whose end was never told and that came ``long_before``. Some at once; how many.
         """
         with self._transaction() as db:
             cursor = db.execute(
-                "DELETE FROM alerts WHERE id IN (SELECT id FROM alerts WHERE received < ? AND ends IS NOT NULL"
-                " LIMIT 1000)",
-                (before,),
+                "DELETE FROM alerts WHERE id IN (SELECT id FROM alerts WHERE (ends IS NOT NULL AND (received < ?"
+                " OR id <= (SELECT max(id) FROM alerts) - ?)) OR received < ? LIMIT 1000)",
+                (before, most, long_before),
             )
             count: int = cursor.rowcount
         return count

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
+from ..slo.explain.sentences import where
 from .options import Options
 from .queue import Kept
 
@@ -96,12 +97,14 @@ class Ticket:
     def title(self) -> str:
         """One line: what burns, and the first slice."""
         alert = self.kept.alert
-        where = ""
-        for found in self._slices()[:1]:
-            where = ", ".join(f"{name}={value}" for name, value in found["labels"].items() if value)
         what = alert.annotations.get("summary", "").strip() or f"{alert.objective or alert.name} burns its error budget"
-        title = f"{what}{f': {where}' if where else ''} ({alert.severity or 'alert'})"
+        title = f"{what}{f': {self.slice}' if self.slice else ''} ({alert.severity or 'alert'})"
         return " ".join(title.split())[:_MAX_TITLE]
+
+    @property
+    def slice(self) -> str:
+        """The first slice in words; empty for none."""
+        return where(self._slices()[0]["labels"]) if self._slices() else ""
 
     def _slices(self) -> list[dict[str, Any]]:
         explanation = self.report.get("explanation") or {}

@@ -186,7 +186,8 @@ class Site:
         found = await asyncio.to_thread(self._queue.latest, _MAX_LIST, labels)
         if _form(request) == "json":
             return _json({"items": [self._json(kept) for kept in found]})
-        return Response(page.listing(found, labels), 200, _HEADERS, "text/html")
+        tickets = [Ticket(kept, self._links) for kept in found]
+        return Response(page.listing(tickets, labels), 200, _HEADERS, "text/html")
 
     async def explain(self, request: Request) -> Response:
         """``GET /explain?slo=ID&LABEL=VALUE``, as annotations of alerts have it: to the newest one that fits."""

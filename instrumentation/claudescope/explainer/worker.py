@@ -83,7 +83,8 @@ class Workers:
     def _prune(self) -> None:
         while not self._stopping.wait(_PRUNE):
             try:
-                while self._queue.prune(int((self._now() - self._keep) * 1000)):
+                now, keep = int(self._now() * 1000), int(self._keep * 1000)
+                while self._queue.prune(now - keep, now - 2 * keep):
                     pass
             except StoreError as error:
                 logger.error("old explanations stay: %s", error)

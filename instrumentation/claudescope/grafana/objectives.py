@@ -211,8 +211,9 @@ def _rates() -> list[AnyPanel]:
     return [
         graph(
             "Burn rate by window",
-            "How many times as fast as allowed the budget was used in each window; 1 just lasts. A tier fires when both"
-            " of its windows are above its line. Choose one objective to read it.",
+            "How many times as fast as allowed the budget was used in each window of the tiers that objectives have by"
+            " default; 1 just lasts. A tier fires when both of its windows are above its line. Choose one objective to"
+            " read it.",
             [
                 *(over_time(_burn(window), f"{window} {legend(SLO, SERVICE)}") for window in WINDOWS),
                 over_time(f"max by ({_TIER}, long, short) ({tiers})", f"line of {legend(_TIER, 'long', 'short')}"),

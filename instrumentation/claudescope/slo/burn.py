@@ -16,13 +16,15 @@ from ..signals.poisson import critical_count, tail
 from .objective import Objective, Tier
 from .window import Window
 
-__all__ = ["ROUNDING", "Counts", "alpha_of", "burn_rate", "evidence_windows", "fires", "needed"]
+__all__ = ["ROUNDING", "Counts", "alpha_of", "burn_rate", "critical_means_of", "evidence_windows", "fires", "needed"]
 
 ROUNDING: Final = 0.25
 """How much a count may lack. Prometheus's counts are rates times a window: not whole, and one failure of a process that
 lived for two scrapes comes out as 1.5, which must not pass for two.
 """
 _HOUR: Final = Window(3600)
+_LEAST: Final = 1 / 3
+_MOST: Final = 10.0
 
 
 class Counts(NamedTuple):
@@ -37,11 +39,35 @@ def burn_rate(counts: Counts, budget: float) -> float | None:
     return counts.bad / counts.total / budget if counts.total > 0 else None
 
 
-def alpha_of(objective: Objective, window: Window) -> float:
-    """The chance that is allowed in one window. ``Objective.alpha`` is that of an hour: a shorter window comes more
-    often in a month and gets less, down to half; a longer one up to twice as much.
+def alpha_of(alpha: float, window: Window, mean: float) -> float:
+    """The chance that is allowed in a window in which ``mean`` bad events are expected while the target is just kept.
+
+    Each bad event is an occasion for a false alarm, so an objective's ``alpha``, meant for one a day, is divided by how
+    many a day the target allows at this traffic. It stays between a third and ten times what it is.
     """
-    return objective.alpha * min(2.0, max(0.5, window.seconds / _HOUR.seconds))
+    a_window = window.seconds / 86_400  # expected where one a day is
+    return alpha * (_MOST if mean <= 0 else min(_MOST, max(_LEAST, a_window / mean)))
+
+
+def critical_means_of(alpha: float, window: Window, upto: int, least: int = 2) -> list[float]:
+    """For k = least .. upto - 1: the mean from which k events in the window are chance, so that k + 1 are needed.
+
+    Growing; each by bisection, to 1e-9 relative.
+    """
+    return [_critical_mean(count, alpha, window) for count in range(least, upto)]
+
+
+def _critical_mean(count: int, alpha: float, window: Window) -> float:
+    low, high = 0.0, float(count)
+    while tail(count, high) < alpha_of(alpha, window, high):
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if tail(count, middle) < alpha_of(alpha, window, middle):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def evidence_windows(objective: Objective, tier: Tier) -> tuple[Window, ...]:
@@ -56,7 +82,8 @@ def needed(total: float, objective: Objective, window: Window = _HOUR) -> int:
     """Bad events that a window with ``total`` events must hold to be no chance, at least 2 unless ``alpha`` is 0."""
     if objective.alpha <= 0:
         return objective.min_events
-    return max(objective.min_events, critical_count(total * objective.budget, alpha_of(objective, window)))
+    mean = total * objective.budget
+    return max(objective.min_events, critical_count(mean, alpha_of(objective.alpha, window, mean)))
 
 
 def fires(objective: Objective, tier: Tier, counts: Mapping[str, Counts]) -> bool:
@@ -77,7 +104,8 @@ def _enough(counts: Counts, objective: Objective, window: Window) -> bool:
     count = math.floor(counts.bad + ROUNDING)
     if count < objective.min_events or objective.alpha <= 0:
         return count >= objective.min_events
-    mean, alpha = counts.total * objective.budget, alpha_of(objective, window)
+    mean = counts.total * objective.budget
+    alpha = alpha_of(objective.alpha, window, mean)
     if alpha <= 0.1 and count <= mean + math.sqrt(mean):  # whose tail is over .15
         return False
     return count >= 2 and tail(count, mean) < alpha

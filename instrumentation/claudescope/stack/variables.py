@@ -178,7 +178,7 @@ VARIABLES: Final[dict[str, Variable]] = {
             _Row("CS_EXPLAINER_JIRA_DONE", "", "Transition that closes an issue when the alert ends."),
             _Row("CS_EXPLAINER_GITHUB_REPO", "", "Repository (owner/name) for an issue for each alert."),
             _Row("CS_EXPLAINER_GITHUB_TOKEN", "", "Token that may write its issues."),
-            _Row("CS_EXPLAINER_MEMORY", "256m", "Memory limit of the explainer's container."),
+            _Row("CS_EXPLAINER_MEMORY", "512m", "Memory limit of the explainer's container."),
         ),
         *_section(
             "Demo (docker compose --profile demo up)",

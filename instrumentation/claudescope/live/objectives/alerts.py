@@ -58,12 +58,12 @@ def tier_alert(
     rates = [burn_rate(counts, objective.budget) or 0.0 for counts in (short, long)]
     summary = (
         f"{objective.service}: {objective.name} burns its error budget {rates[1]:.1f} times as fast as allowed"
-        f" over {tier.long}"
+        f" over {tier.long}{_of(group)}"
     )
     told = (
         f"{long.bad:g} of {long.total:g} events were bad in {tier.long} (burn rate {rates[1]:.2f}), and the rate over"
         f" {tier.short} is {rates[0]:.2f}; {tier.name} fires above {tier.factor:.4g}."
-        f" Target {objective.target:.4%}."
+        f" Target {objective.target * 100:.6g} %."
     )
     return Alert(labels, {**_annotations(objective, summary, told, url), **notice.annotations})
 
@@ -79,7 +79,7 @@ def absent_alert(objective: Objective, group: Mapping[str, str], last_ms: int, u
 def canary_alert(objective: Objective, group: Mapping[str, str], told: str, url: str) -> Alert:
     """The canary is worse than the baseline."""
     assert objective.canary is not None
-    summary = f"{objective.service}: the canary {objective.canary.canary} fails {objective.name}"
+    summary = f"{objective.service}: the canary {objective.canary.canary} fails {objective.name}{_of(group)}"
     labels = {**_labels(objective, f"{camel(objective.name)}CanaryWorse", group, "page"), "burnrate_tier": CANARY}
     return Alert(labels, _annotations(objective, summary, told, url))
 
@@ -105,6 +105,11 @@ def _annotations(objective: Objective, summary: str, description: str, url: str)
         "explanation": f"{url}/?{urlencode({'slo': objective.id})}",
         **objective.alert_annotations,
     }
+
+
+def _of(group: Mapping[str, str]) -> str:
+    values = ", ".join(value or "none" for value in group.values())
+    return f", for {values}" if values else ""
 
 
 def _time(ms: int) -> str:

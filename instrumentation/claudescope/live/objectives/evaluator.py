@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import time
@@ -34,7 +35,8 @@ INTERVAL_MS: Final = BUCKET_MS
 _SETTLE_S: Final = 0.3
 """After the end of a bucket, so that what was on its way is in it."""
 _RETRY_S: Final = 1.0
-_EXPIRE_MS: Final = 600_000
+_BETWEEN_S: Final = 0.01
+_EXPIRE_S: Final = 600.0
 _CANARY_WAIT_MS: Final = 60_000
 
 
@@ -66,7 +68,8 @@ class Evaluator:
         self._url = url
         self._heard = heard
         self._clock = clock
-        self._expired_ms = 0
+        self._installed = asyncio.Event()
+        self._more = False
         self._latest: dict[str, _Latest] = {}
         self.evaluated_ms: int | None = None
 
@@ -76,6 +79,7 @@ class Evaluator:
     async def run(self) -> None:
         """Goes on until it is cancelled."""
         await self.install()
+        self._end_alarms_of_others()
         await asyncio.gather(self._count_stored(), self._evaluate_for_ever(), self._follow_specs())
 
     async def install(self) -> None:
@@ -88,6 +92,7 @@ class Evaluator:
 
             try:
                 await self._submit(work)
+                self._installed.set()
                 return
             except Exception as error:  # noqa: BLE001 - a full disk: what is stored meanwhile is counted afterwards
                 logger.debug("the objectives are not counted yet: %s", error)
@@ -115,22 +120,28 @@ class Evaluator:
         self._latest = {name: latest for name, latest in self._latest.items() if name in rules}
 
     async def _count_stored(self) -> None:
-        """Has rows counted that were stored before; a piece at a time, so that others write in between."""
+        """Has rows counted that were stored before; a piece at a time, so that others write in between.
+
+        Nothing is asked of the writer while there is nothing to do: that it can commit nothing says nothing of a disk.
+        """
         while True:
-            more: list[bool] = []
-            now_ms = self._now()
+            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(self._installed.wait(), _EXPIRE_S)
+            self._installed.clear()
+            self._more = True
+            while self._more:
+                try:
+                    await self._submit(self._count_piece)
+                    await asyncio.sleep(_BETWEEN_S)
+                except Exception as error:  # noqa: BLE001 - nothing was lost: the same again, later
+                    logger.debug("stored steps are not counted for the objectives yet: %s", error)
+                    await asyncio.sleep(_RETRY_S)
+            with contextlib.suppress(Exception):  # a full disk: the next time
+                await self._submit(lambda db: expire(db, self._now()))
 
-            def work(db: sqlite3.Connection, more: list[bool] = more, now_ms: int = now_ms) -> None:
-                more.append(self._ledger.work(db, now_ms))
-                if not more[-1] and now_ms - self._expired_ms >= _EXPIRE_MS:
-                    self._expired_ms = now_ms
-                    expire(db, now_ms)
-
-            try:
-                await self._submit(work)
-            except Exception as error:  # noqa: BLE001 - nothing was lost: the same again, later
-                logger.debug("stored steps are not counted for the objectives yet: %s", error)
-            await asyncio.sleep(0.01 if more and more[-1] else _RETRY_S)
+    def _count_piece(self, db: sqlite3.Connection) -> None:
+        """Runs on the writer's thread, while the loop waits for it."""
+        self._more = self._ledger.work(db, self._now())
 
     async def _evaluate_for_ever(self) -> None:
         while True:

@@ -168,7 +168,7 @@ def _tier(objective: Objective, tier: Tier, group: GroupReading, book: Book) -> 
     alarm = entry.alarm if entry is not None else _STILL
     short, long = group.windows[str(tier.short)], group.windows[str(tier.long)]
     return {
-        **tier_head(tier),
+        **_tier_head(tier),
         "burn_short": burn_rate(short, objective.budget),
         "burn_long": burn_rate(long, objective.budget),
         "bad_long": int(long.bad),
@@ -178,7 +178,7 @@ def _tier(objective: Objective, tier: Tier, group: GroupReading, book: Book) -> 
     }
 
 
-def tier_head(tier: Tier) -> dict[str, Any]:
+def _tier_head(tier: Tier) -> dict[str, Any]:
     """What a tier is, whatever was counted."""
     return {
         "name": tier.name,
@@ -195,5 +195,5 @@ def _worst(tier: Tier, of_groups: list[Mapping[str, Any]]) -> dict[str, Any]:
     """A tier over all groups: that of the group in which it is nearest to firing."""
     if not of_groups:
         nothing = dict.fromkeys(("burn_short", "burn_long", "since_ms"))
-        return {**tier_head(tier), **nothing, "bad_long": 0, "needed": 0, "state": "inactive"}
+        return {**_tier_head(tier), **nothing, "bad_long": 0, "needed": 0, "state": "inactive"}
     return dict(max(of_groups, key=lambda one: (_RANK[one["state"]], one["burn_long"] or 0.0)))

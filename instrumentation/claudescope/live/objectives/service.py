@@ -8,9 +8,10 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from ...settings import Settings
-from ...slo.objective import Objective
+from ...slo.objective import Objective, Tier
 from .ask import Ask
 from .book import Book, Submit
 from .channels import Channel, Command, Log, Webhook
@@ -23,6 +24,8 @@ from .specs import Specs
 __all__ = ["Service"]
 
 logger = logging.getLogger("claudescope.slo")
+
+_USUAL_S: Final = 3600
 
 
 class Service:
@@ -70,18 +73,20 @@ class Service:
             await self.evaluator.save()
 
     def _window(self, objective: Objective) -> int:
-        """What burns: the long window of a tier that fires, else of the one nearest to it, in seconds."""
+        """What is explained unless somebody asks for another time, in seconds: the shortest long window of the tiers
+        that fire, else of those that are about to, else of the one that is nearest to it.
+        """
         found = next((one for one in self.evaluator.records() if one["id"] == objective.id), None)
-        tiers = dict(zip((tier.name for tier in objective.tiers), objective.tiers, strict=True))
-        if found is None or not found["tiers"]:
-            return 3600
-        order = {"firing": 2, "pending": 1, "inactive": 0}
+        states = {tier["name"]: tier for tier in found["tiers"]} if found is not None else {}
+        for state in ("firing", "pending"):
+            lengths = [tier.long.seconds for tier in objective.tiers if states.get(tier.name, {}).get("state") == state]
+            if lengths:
+                return min(lengths)
 
-        def urgency(tier: dict[str, object]) -> tuple[int, float]:
-            burn, factor = tier["burn_long"], tier["factor"]
-            return order[str(tier["state"])], (burn or 0.0) / factor  # type: ignore[operator]
+        def nearness(tier: Tier) -> tuple[float, int]:
+            return (states.get(tier.name, {}).get("burn_long") or 0.0) / tier.factor, -tier.long.seconds
 
-        return tiers[max(found["tiers"], key=urgency)["name"]].long.seconds
+        return max(objective.tiers, key=nearness).long.seconds if objective.tiers else _USUAL_S
 
 
 def _channels(settings: Settings) -> list[Channel]:

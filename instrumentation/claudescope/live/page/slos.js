@@ -4,7 +4,7 @@ import { el, icon, onFrame, say } from "./dom.js";
 import { several, time } from "./format.js";
 import { on } from "./live.js";
 import { Card } from "./slo.js";
-import { read, subscribe } from "./state.js";
+import { patch, read, subscribe } from "./state.js";
 
 /** @typedef {import("./types.js").Slo} Slo */
 /** @typedef {import("./types.js").Slos} Answer */
@@ -18,20 +18,26 @@ class Objectives extends HTMLElement {
   /** @type {Map<string, Card>} */
   cards = new Map();
   question = new Question((signal) => getJSON("/api/slos", null, signal), (answer) => this.take(answer, ""), (refusal) => this.take(this.answer, `${refusal.message} ${refusal.fix}`), EVERY);
-  note = el("p.quiet");
+  note = el("p.quiet.grow");
+  toggle = el("button.button.bare.slos-title", { type: "button", id: "slos-title", "aria-controls": "slos", onclick: () => patch(this.open ? { slos: "closed", slo: null } : { slos: null }) }, "Objectives");
   spoken = el("p.hidden", { role: "status" });
   faults = el("ul.slo-faults");
-  grid = el("div.slo-grid");
+  grid = el("div.slo-grid", { id: "slos" });
   section = el("section", { "aria-labelledby": "slos-title", hidden: true },
-    el("div.head.bare", {}, el("h2", { id: "slos-title" }, "Objectives"), this.note), this.faults, this.grid, this.spoken);
+    el("div.head.bare", {}, el("h2", {}, this.toggle), this.note), this.faults, this.grid, this.spoken);
 
   connectedCallback() {
     this.append(this.section);
     on("open", () => this.question.now());
     on("stats", () => this.question.soon());
     subscribe((state, before) => {
-      if (state.slo !== before.slo) onFrame(this.paint);
+      if (state.slo !== before.slo || state.slos !== before.slos) onFrame(this.paint);
     });
+  }
+
+  /** Whether the cards are shown. */
+  get open() {
+    return read().slos === "" || read().slo !== "";
   }
 
   /** @param {Answer | null} answer @param {string} refused */
@@ -46,7 +52,9 @@ class Objectives extends HTMLElement {
     this.section.hidden = !answer || (!answer.items.length && !answer.error);
     if (!answer || this.section.hidden) return;
     const firing = answer.items.filter((one) => one.state === "burning");
-    say(this.note, [answer.evaluated_ms === null ? "Not evaluated yet." : `Evaluated at ${time(answer.evaluated_ms)}, every ${answer.interval_s} s.`, this.refused].filter(Boolean).join(" "));
+    say(this.note, [`${summary(answer.items)}.`, answer.evaluated_ms === null ? "Not evaluated yet." : `Evaluated at ${time(answer.evaluated_ms)}, every ${answer.interval_s} s.`, this.refused].filter(Boolean).join(" "));
+    this.toggle.setAttribute("aria-expanded", String(this.open));
+    this.grid.hidden = !this.open;
     say(this.spoken, firing.length ? `${several(firing.length, "objective")} burning: ${firing.map((one) => `${one.service} ${one.name}`).join(", ")}` : "");
     this.paintFaults(answer);
     const seen = new Set(answer.items.map((one) => one.id));
@@ -70,6 +78,13 @@ class Objectives extends HTMLElement {
     this.faults.dataset.key = key;
     this.faults.replaceChildren(...lines.map((line) => el("li.notice.warn", {}, icon("warning"), el("span", {}, line))));
   }
+}
+
+/** "4 objectives: 1 burning, 3 on target". @param {Slo[]} items */
+function summary(items) {
+  const words = /** @type {[string, Slo["state"][]][]} */ ([["burning", ["burning"]], ["without budget", ["exhausted"]], ["pending", ["pending"]], ["on target", ["ok"]], ["without events", ["no_data", "counting"]], ["for Prometheus", ["uncounted"]]]);
+  const parts = words.map(([name, states]) => [items.filter((one) => states.includes(one.state)).length, name]).filter(([n]) => n);
+  return `${several(items.length, "objective")}: ${parts.map(([n, name]) => `${n} ${name}`).join(", ")}`;
 }
 
 customElements.define("cs-slos", Objectives);

@@ -14,7 +14,8 @@ export const LIMITS = /** @type {const} */ (["confidence_min", "confidence_max",
 /**
  * `from`, `to`: a fixed time in ms, which wins over `range` (the time up to now; kept to go back to). `slot`: a part
  * of that time, picked on the heat strip, to which everything but the strip is limited. `a`, `b`: query strings of the
- * two sides of a comparison, for `parse`. `slo`: the objective whose explanation is open.
+ * two sides of a comparison, for `parse`. `slo`: the objective whose explanation is open;
+ * `slos`: whether the cards of all objectives are.
  * @typedef {Readonly<{
  *   range: Range, from: number | null, to: number | null, slot: readonly [number, number] | null,
  *   measure: typeof MEASURES[number],
@@ -23,7 +24,7 @@ export const LIMITS = /** @type {const} */ (["confidence_min", "confidence_max",
  *   confidence_min: number | null, confidence_max: number | null, confidence_known: boolean | null,
  *   latency_min_us: number | null, latency_max_us: number | null,
  *   q: string, status: "" | "ok" | "failed" | "running", sort: typeof SORTS[number], order: "asc" | "desc",
- *   run: string, step: string, view: "" | "compare", a: string, b: string, slo: string,
+ *   run: string, step: string, view: "" | "compare", a: string, b: string, slo: string, slos: "" | "closed",
  * }>} State
  */
 /** @typedef {Partial<{-readonly [K in keyof State]: State[K] | null}>} Change null takes back to what is usual */
@@ -76,7 +77,7 @@ export function parse(search) {
     q: text(get("q") ?? ""), status: one(get("status"), ["", "ok", "failed", "running"], ""),
     sort: one(get("sort"), SORTS, "started"), order: one(get("order"), ["asc", "desc"], "desc"),
     run: text(get("run") ?? ""), step: text(get("step") ?? ""),
-    view: one(get("view"), ["", "compare"], ""), a: get("a") ?? "", b: get("b") ?? "", slo: text(get("slo") ?? ""),
+    view: one(get("view"), ["", "compare"], ""), a: get("a") ?? "", b: get("b") ?? "", slo: text(get("slo") ?? ""), slos: one(get("slos"), ["", "closed"], ""),
   });
 }
 

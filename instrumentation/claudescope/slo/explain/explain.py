@@ -111,10 +111,12 @@ def _whole_excess(found: Candidates, chosen: Sequence[Candidate]) -> float:
 
 
 def _near(found: Candidates, chosen: list[Candidate]) -> list[Candidate]:
-    """Other descriptions of the best slice's events that are nearly as good."""
+    """Other descriptions of the only slice's events, nearly as good; beside several slices they would confuse."""
+    if len(chosen) > 1:
+        return []
     least = found.tuning.near * chosen[0].score
     others = [one for one in found.best() if one not in chosen and one.score >= least and one.overlaps(chosen[0])]
-    return others[: min(found.tuning.others, found.tuning.most - len(chosen))]
+    return others[: found.tuning.others]
 
 
 def _bad(count: float, noun: str) -> str:

@@ -44,7 +44,7 @@ class Slice:
     p: float
     """Chance that the best of all slices looks like this where nothing is wrong. Not the chance of being the cause."""
     alternative: bool = False
-    """Another description of the first slice's events, nearly as good; the others overlap no other one."""
+    """Another description of the only slice's events, nearly as good; the others have no event in common."""
     traces: tuple[Trace, ...] = ()
     probability: float | None = None
     """Of being the cause, where labelled incidents say so; of the first slice only."""

@@ -24,7 +24,7 @@ from .explanation import Trace
 
 __all__ = ["Prometheus", "PrometheusError", "Sliced", "UnslicedError", "sliced"]
 
-_MAX_ANSWER: Final = 64 * 2**20
+_MAX_ANSWER: Final = 24 * 2**20
 _MAX_VALUES: Final = 200
 """A label with more values than this is an id, and no dimension."""
 _MAX_DIMENSIONS: Final = 10
@@ -45,6 +45,10 @@ _BUSINESS: Final = prometheus_label(semconv.LABEL_PREFIX)
 
 class PrometheusError(Exception):
     """No answer that helps; the text says why, as the end of a sentence. It may be there later."""
+
+
+class _TooMuchError(PrometheusError):
+    """The answer is too long to be read."""
 
 
 class UnslicedError(Exception):
@@ -73,17 +77,29 @@ class Prometheus:
     ) -> Cells:
         """The events of the ``window`` seconds until ``at`` (Unix time), and of up to ``windows`` such windows before.
 
-        ``where`` are labels that all of them have, such as those of an alert; they are no dimensions then. The
-        baseline is shorter where ``windows`` of them are over a week. Raises PrometheusError and UnslicedError.
+        ``where`` are labels that all of them have, such as those of an alert; they are no dimensions then, and neither
+        are labels that no event has. The
+        baseline is shorter where ``windows`` of them are over a week. Where so many labels make an answer that is too
+        long, the last ones are left out. Raises PrometheusError and UnslicedError.
         """
-        found = sliced(objective, (*objective.group_by, *self._known_labels(objective, at, window)))
+        names = self._known_labels(objective, at, window)
+        while True:
+            try:
+                return self._cells(sliced(objective, (*objective.group_by, *names)), at, window, where, windows)
+            except _TooMuchError:
+                if not names:
+                    raise
+                names = names[:-1]
+
+    def _cells(self, found: Sliced, at: float, window: int, where: Mapping[str, str] | None, windows: int) -> Cells:
         fixed = {name: value for name, value in (where or {}).items() if name in found.dimensions}
         before = max(_LEAST_WINDOWS, min(windows, _FURTHEST // window))
         scale = float(window) if found.per_second else 1.0
         bad = self._by_window(found.bad, at, window, before, scale)
         total = self._by_window(found.total, at, window, before, scale)
-        ages = [_samples(bad.get(age, {}), total.get(age, {}), fixed) for age in range(before + 1)]
-        kept = tuple(name for name in found.dimensions if name not in fixed)
+        ages = [list(_samples(bad.get(age, {}), total.get(age, {}), fixed)) for age in range(before + 1)]
+        told = {name for samples in ages for sample in samples for name, value in sample.labels.items() if value}
+        kept = tuple(name for name in found.dimensions if name in told and name not in fixed)
         return Cells.collect(kept, ages[0], ages[1:])
 
     def traces(
@@ -136,7 +152,7 @@ class Prometheus:
             reason = getattr(error, "reason", error)
             raise PrometheusError(f"Prometheus does not answer: {reason or type(error).__name__}") from None
         if len(body) > _MAX_ANSWER:
-            raise PrometheusError(f"the answer of Prometheus is over {_MAX_ANSWER >> 20} MiB")
+            raise _TooMuchError(f"the answer of Prometheus is over {_MAX_ANSWER >> 20} MiB")
         try:
             found = json.loads(body)
             return found["data"]

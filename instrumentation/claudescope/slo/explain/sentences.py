@@ -67,8 +67,7 @@ def where(labels: Mapping[str, str]) -> str:
     """Labels as a person says them: ``step 7 of tool search, tier=gold``."""
     said = []
     for name, value in labels.items():
-        word = _word(name)
-        shown = value or "(none)"
+        word, shown = _printable(_word(name)), _printable(value) or "(none)"
         said.append(f"{word} {shown}" if word in _WORDS.values() else f"{word}={shown}")
     if len(said) > 1 and said[0].startswith("step "):
         return f"{said[0]} of {', '.join(said[1:])}"
@@ -83,6 +82,11 @@ def amount(value: float) -> str:
 def chance(p: float) -> str:
     """A probability in words' length."""
     return "under 1 in a million" if p <= LEAST else f"{p:.2g}"
+
+
+def _printable(text: str) -> str:
+    """Labels come from apps: a character that moves a cursor, or that XML cannot hold, is told and not sent."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def _word(name: str) -> str:

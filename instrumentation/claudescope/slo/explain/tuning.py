@@ -32,13 +32,13 @@ class Tuning:
     alpha: float = 0.001
     """Chance of a slice like this where nothing is wrong, at most."""
     near: float = 0.8
-    """Another description of the same excess is told where its score is at least this share of the best one's."""
+    """Another description of the only slice is told where its score is at least this share of that one's."""
     others: int = 1
     """So many other descriptions, at most."""
     least_share: float = 0.1
     """Of the whole excess: what a slice after the first one explains, at least."""
     most: int = 3
-    """Slices, at most, with other descriptions among them."""
+    """Slices without events in common, at most."""
     simulations: int = 100
     """Of no change, at most: the cells' number makes it less, 20 at least."""
 

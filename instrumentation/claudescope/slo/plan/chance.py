@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...signals.poisson import tail
-from ..burn import alpha_of, evidence_windows, needed
+from ..burn import critical_means_of, evidence_windows, needed
 from ..objective import Objective, Tier
 from ..window import Window
 from .traffic import Traffic
@@ -61,21 +61,12 @@ def evidence_chance(objective: Objective, window: Window, traffic: Traffic) -> f
     events = traffic.events(window.seconds)
     if objective.alpha <= 0:
         return tail(objective.min_events, events * objective.budget)
-    alpha = alpha_of(objective, window)
 
     def most_good(bad: int) -> int:
-        return math.ceil(_mean_of(bad, alpha) / objective.budget - bad - 1e-9) - 1
+        mean = critical_means_of(objective.alpha, window, bad + 1, bad)[0]
+        return math.ceil(mean / objective.budget - bad - 1e-9) - 1
 
     return _chance(objective, events, max(2, objective.min_events), most_good)
-
-
-def _mean_of(count: int, alpha: float) -> float:
-    """The mean at which ``count`` events stop to be too many to be chance: the root of P(X >= count; mean) = alpha."""
-    low, high = 0.0, float(count)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if tail(count, middle) < alpha else (low, middle)
-    return high
 
 
 def _chance(objective: Objective, events: float, least: int, most_good: Callable[[int], int]) -> float:

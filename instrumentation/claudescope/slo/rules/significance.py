@@ -1,17 +1,17 @@
 """The clause that keeps chance from waking anybody, as PromQL: how many bad events a window must hold.
 
 A window with ``n`` events and a budget ``b`` expects ``n * b`` bad ones while the target is just kept. Needed is the
-smallest count whose Poisson tail is below the window's alpha (``slo.burn.needed``): 2, and one more for each mean of
-``critical_means`` that ``n * b`` has reached. One of a tier's ``evidence_windows`` must hold as many.
+smallest count whose Poisson tail is below alpha (``slo.burn.needed``): 2, and one more for each mean of
+``burn.critical_means_of`` that ``n * b`` has reached. One of a tier's ``evidence_windows`` must hold as many.
 
-Few of these comparisons matter. A tier with ``factor`` also wants more than ``factor * n * b`` bad events in its long
-window. With ``t(k)`` the mean from which k are chance, k + 1 are needed from ``t(k)`` on. Once ``k + 1 <= factor *
-t(k)``, a share over the bound is too much to be chance by itself, and since ``(k + 1) / t(k)`` falls with k it is for
-every larger mean too: the sum ends there. It does so for a shorter window as well, since the long one has at least as
-many events and at least as large an alpha: it then is the evidence. At alpha 1e-4 the end is after 3 comparisons for a
-factor of 14.4, 7 for 6 and 17 for 3.
+Few of these comparisons matter. A tier with ``factor`` also wants more than ``factor * m`` bad events in its long
+window of mean m. No window's alpha is ever below the least (``alpha_of`` of an infinite mean), so none needs more than
+the table of the least says; with ``t(k)`` its mean from which k are chance, k + 1 are needed from ``t(k)`` on. Once
+``k + 1 <= factor * t(k)``, a share over the bound is too much to be chance by itself; and since ``(k + 1) / t(k)``
+falls with k, it is for every larger mean too. So the sum ends at this mean, in shorter windows as well: the long one
+has at least as many events, and is the evidence.
 
-A factor near 1 never comes to that. From the mean of ``MOST`` events on the count then is the quantile of Cornish and
+A factor near 1 never comes to that. Beyond ``MOST`` events the count then is the quantile of Cornish and
 Fisher with a correction for continuity, which is the exact count or at most one beside it.
 """
 
@@ -23,7 +23,7 @@ from statistics import NormalDist
 from typing import Final
 
 from ...signals.poisson import critical_means
-from ..burn import ROUNDING, alpha_of
+from ..burn import ROUNDING, alpha_of, critical_means_of
 from ..objective import Objective
 from ..window import Window
 from .promql import number
@@ -32,18 +32,25 @@ __all__ = ["MOST", "TOLERANCE", "binding_means", "needed_count", "needed_express
 
 TOLERANCE: Final = ROUNDING
 """Events that may be missing from what is needed: rates give counts that are not whole."""
-MOST: Final = 20
-"""Counts up to which the clause compares one by one."""
+MOST: Final = 24
+"""Counts up to which the clause compares one by one; where they end, alpha has come to its least in windows of 3d."""
 
 
 @lru_cache(maxsize=256)
-def binding_means(alpha: float, factor: float) -> tuple[tuple[float, ...], bool]:
+def binding_means(alpha: float, window: Window, factor: float) -> tuple[tuple[float, ...], bool]:
     """The means to compare with, ascending, and whether the clause binds beyond the last of them."""
-    means = critical_means(alpha, MOST + 1)
-    for at, mean in enumerate(means):
-        if at + 3 <= factor * mean:  # means[at] is t(at + 2)
-            return tuple(means[:at]), False
-    return tuple(means), True
+    means = critical_means_of(alpha, window, MOST + 1)
+    end = _end(alpha_of(alpha, window, math.inf), factor)
+    return tuple(mean for mean in means if mean < end), end == math.inf
+
+
+@lru_cache(maxsize=256)
+def _end(least: float, factor: float) -> float:
+    """The mean from which the share alone is evidence; infinite where that is beyond the comparisons."""
+    for count, mean in enumerate(critical_means(least, MOST + 1), 2):
+        if count + 1 <= factor * mean:
+            return mean
+    return math.inf
 
 
 def quantile_terms(alpha: float) -> tuple[float, float, float]:
@@ -63,12 +70,12 @@ def needed_expression(total: str, objective: Objective, window: Window, factor: 
     """
     if objective.alpha <= 0:
         return f"0 * {total} + {objective.min_events}" if objective.min_events > 0 else ""
-    alpha, unit = alpha_of(objective, window), objective.budget * each
-    means, goes_on = binding_means(alpha, factor)
+    unit = objective.budget * each
+    means, goes_on = binding_means(objective.alpha, window, factor)
     lines = [f"{total} * 0 + 2", *(f"  + ({total} >=bool {number(mean / unit)})" for mean in means)]
     text = "\n".join(lines)
     if goes_on:
-        z, c, d = quantile_terms(alpha)
+        z, c, d = quantile_terms(alpha_of(objective.alpha, window, math.inf))
         mean = f"({number(unit)} * {total})"
         beyond = f"ceil({mean} + {number(z)} * sqrt{mean} + {number(c)} + {number(d)} / sqrt{mean})"
         text = f"({beyond} and {total} >= {number(means[-1] / unit)})\nor\n({text})"
@@ -81,10 +88,10 @@ def needed_count(total: float, objective: Objective, window: Window, factor: flo
     """What ``needed_expression`` gives for ``total`` events: its meaning in Python."""
     if objective.alpha <= 0:
         return float(objective.min_events)
-    alpha, mean = alpha_of(objective, window), total * objective.budget
-    means, goes_on = binding_means(alpha, factor)
+    mean = total * objective.budget
+    means, goes_on = binding_means(objective.alpha, window, factor)
     count = 2.0 + sum(total >= at / objective.budget for at in means)
     if goes_on and total >= means[-1] / objective.budget:
-        z, c, d = quantile_terms(alpha)
+        z, c, d = quantile_terms(alpha_of(objective.alpha, window, math.inf))
         count = math.ceil(mean + z * math.sqrt(mean) + c + d / math.sqrt(mean))
     return max(count, float(objective.min_events))

@@ -1,7 +1,7 @@
 """Unit tests for the rules of an objective, in promtool's form: traffic, and the alerts that it has to lead to.
 
-The series of claudescope's own metrics are played as they are. What a person's queries read is not known, so for those
-the same rules are tested on two stand-in counters in place of the queries.
+The series of claudescope's own metrics are played as they are, and so are those of plain queries. What other queries
+read is not known: the same rules are tested on two stand-in counters in place of them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 from ... import semconv
 from ...semconv.prometheus import SERVICE_LABEL, prometheus_label, prometheus_series
-from ..objective import BadAndTotal, Indicator, Objective, Ratio, Selection
+from ..objective import BadAndTotal, Objective, Ratio, Selection
 from . import series
 from .alerts import absence
 from .compiler import compile as compiled
 from .links import LOCAL
+from .matching import labelled
 from .promql import WINDOW, quoted
 from .queries import bounds_of, needed_setting
 from .rendering import text_of
@@ -74,11 +75,14 @@ def _stand_in(objective: Objective) -> Objective:
 
 
 def _inputs(objective: Objective) -> list[_Input] | None:
-    """The series of a short form; None for what is not one, and for native histograms."""
-    source = objective.source
-    if not isinstance(source, Indicator) or source.native:
+    """The series of a short form or of plain queries; None for others, and for native histograms."""
+    source, labels = objective.source, dict.fromkeys(objective.group_by, "x")
+    if isinstance(source, BadAndTotal):
+        found = labelled(source, labels)
+        return None if found is None else [_input(one.name, dict(one.labels), one.good, one.bad) for one in found]
+    if isinstance(source, Ratio) or source.native:
         return None
-    labels = dict.fromkeys(objective.group_by, "x") | _chosen(source.where)
+    labels |= _chosen(source.where)
     valid = prometheus_label(semconv.STEP_VALID)
     if source.measure in ("step_validity", "tool_success"):
         name = prometheus_series(semconv.STEPS)
