@@ -28,7 +28,7 @@ def read_dotenv(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """
     try:
         return parse_dotenv(path.read_text("utf-8"), environ)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except ValueError as error:
         raise UsageError(f"{path}: {error}.", "Correct the file.") from None

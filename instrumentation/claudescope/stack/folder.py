@@ -15,6 +15,7 @@ from ..errors import UsageError
 from ..version import __version__
 from .dotenv import read_dotenv
 from .files import shipped_files
+from .links import JAEGER_UI, with_grafana
 from .variables import env_file, missing_secrets
 
 __all__ = ["RECORD", "State", "WrittenFile", "write_environment", "write_files", "write_ignore"]
@@ -36,11 +37,11 @@ class WrittenFile(NamedTuple):
     state: State
 
 
-def write_files(folder: Path, force: bool = False) -> list[WrittenFile]:
+def write_files(folder: Path, grafana: str, force: bool = False) -> list[WrittenFile]:
     """Writes every shipped file into ``folder``, which is made where it is not there.
 
-    A file that is there and was changed since it was written is kept, unless ``force`` is True. Raises UsageError
-    when something cannot be written.
+    ``grafana`` is where a browser has Grafana: Jaeger's page gets links to it. A file that is there and was changed
+    since it was written is kept, unless ``force`` is True. Raises UsageError when something cannot be written.
     """
     known = _read_record(folder)
     written: dict[str, str] = {}
@@ -48,8 +49,10 @@ def write_files(folder: Path, force: bool = False) -> list[WrittenFile]:
     for name, source in shipped_files().items():
         target = folder / name
         try:
-            content = source.read_bytes()
-            state, place = _place(target, content, known.get(name), force)
+            content = shipped = source.read_bytes()
+            if name == JAEGER_UI:
+                content = with_grafana(shipped.decode(), grafana).encode()
+            state, place = _place(target, content, {known.get(name), _digest(shipped)}, force)
             if place is not None:
                 _make_folders(folder, place.parent)
                 _write(place, content, _PUBLIC)
@@ -64,15 +67,15 @@ def write_files(folder: Path, force: bool = False) -> list[WrittenFile]:
     return outcomes
 
 
-def _place(target: Path, content: bytes, known: str | None, force: bool) -> tuple[State, Path | None]:
-    """What a file will be, and where ours is to be written, None for nowhere."""
+def _place(target: Path, content: bytes, ours: set[str | None], force: bool) -> tuple[State, Path | None]:
+    """What a file will be, and where ours is to be written, None for nowhere. ``ours`` are digests of what we wrote."""
     try:
         current = target.read_bytes()
     except FileNotFoundError:
         return "new", target
     if current == content:
         return "same", None
-    if force or _digest(current) == known:
+    if force or _digest(current) in ours:
         return "updated", target
     return "kept", target.with_name(f"{target.name}.new")
 

@@ -44,6 +44,7 @@ class Stack:
     """The addresses of the parts, as base URLs without a slash at the end, and what to show them.
 
     ``otlp_grpc`` is ``host:port``. ``grafana_login`` is the value of an Authorization header, empty for none.
+    ``grafana_page`` is where a browser has Grafana, which may be on another machine or behind a proxy.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class Stack:
     token: str
     grafana_login: str = ""
     certificates: Certificates = _NO_CERTIFICATES
+    grafana_page: str = VARIABLES["CS_GRAFANA_URL"].default
 
     @property
     def tls(self) -> bool:
@@ -73,7 +75,8 @@ class Stack:
         """
         env = os.environ if environ is None else environ
         file = read_dotenv(folder / ".env", env)
-        values = with_defaults({**file, **{name: env[name] for name in VARIABLES if env.get(name)}})
+        given = {**file, **{name: env[name] for name in VARIABLES if env.get(name)}}
+        values = with_defaults(given)
         scheme = "https" if values["CS_RECEIVER"] == "otlp/tls" else "http"
 
         def at(bind: str, port: str) -> str:
@@ -99,4 +102,5 @@ class Stack:
             token=values["CS_OTLP_TOKEN"],
             grafana_login=login,
             certificates=certificates,
+            grafana_page=given.get("CS_GRAFANA_URL") or f"http://localhost:{values['CS_GRAFANA_PORT']}",
         )
