@@ -4,8 +4,8 @@
 
 A month at exactly the target is drawn for each seed, and both sets of rules are evaluated on the same events, with
 Prometheus's arithmetic (`tests/stack/test_slo_plan_real.py` holds it against the real one). A page is a stretch in
-which any page tier fires. For the delays, a share of all events begins to fail after a day at exactly the target; the time to
-the first page, in minutes. Intervals are at 95 %: exact Poisson for the pages, by ranks for the median.
+which any page tier fires. For the delays, a share of all events begins to fail after a day at exactly the target; the
+time to the first page, in minutes. Intervals are at 95 %: exact Poisson for the pages, by ranks for the median.
 """
 
 from __future__ import annotations

@@ -177,6 +177,17 @@ def test_demo_without_a_server_needs_an_endpoint(claudescope):
     )
 
 
+def test_demo_says_that_a_collector_with_tls_takes_nothing_without(claudescope):
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "CS_RECEIVER": "otlp/tls"}
+    done = claudescope("demo", "--no-server", environment=environment)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "claudescope: The stack's collector takes TLS only (CS_RECEIVER=otlp/tls), and the demo sends to"
+        " http://collector:4318. Look at the demo without CS_RECEIVER, or set OTEL_EXPORTER_OTLP_ENDPOINT to an"
+        " https:// address and OTEL_EXPORTER_OTLP_CERTIFICATE to the authority of its certificate.\n"
+    )
+
+
 def test_live_needs_a_key(claudescope):
     done = claudescope("demo", "--live", "--no-open")
     assert done.returncode == 2

@@ -123,6 +123,7 @@ def healthy() -> dict[str, dict[str, Any]]:
             "/api/health": (200, {"database": "ok", "version": "13.2.3"}),
             "/api/datasources/uid/prometheus/health": inside({"status": "OK", "message": "fine"}),
             "/api/datasources/uid/jaeger/health": inside({"status": "OK"}),
+            "/api/datasources/proxy/uid/alertmanager/api/v2/status": inside({"versionInfo": {"version": "0.31.1"}}),
             "/api/search": inside([{"uid": "claudescope-overview"}, {"uid": "claudescope-steps"}, {"uid": "other"}]),
         },
     }

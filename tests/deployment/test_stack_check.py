@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from compose_model import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from stack_stubs import RULES, TARGETS, TOKEN, Stub, data, grpc_stub, healthy
@@ -81,6 +82,7 @@ def test_all_is_well(parts, capsys, tmp_path):
         f"Grafana 13.2.3 answers at {at['grafana']}.",
         "Grafana reaches Prometheus.",
         "Grafana reaches Jaeger.",
+        "Grafana reaches Alertmanager.",
         "2 dashboards of claudescope are there.",
     ]
     assert texts[-2].startswith("The test span is in Jaeger, ")
@@ -185,6 +187,12 @@ def test_a_wrong_and_a_missing_token(parts, capsys, tmp_path):
             (400, {"status": "ERROR", "message": "dial tcp: lookup prometheus"}),
             ("grafana", "Grafana's data source prometheus fails: dial tcp: lookup prometheus."),
         ),
+        (
+            "grafana",
+            "/api/datasources/proxy/uid/alertmanager",
+            (502, {"message": ""}),
+            ("grafana", "Grafana's data source alertmanager fails: it answers 502."),
+        ),
         ("grafana", "/api/search", (200, []), ("grafana", "Grafana has none of claudescope's dashboards.")),
     ],
 )  # fmt: skip
@@ -228,6 +236,19 @@ def test_targets_that_are_not_found_yet_are_no_fault(parts, capsys, tmp_path):
     found = check(capsys, tmp_path)
     assert said(found, "fix") == []
     assert said(found, "note") == [("targets", "Not scraped yet: collector, jaeger. Ask again in 15 s.")]
+
+
+def test_links_of_jaegers_page_that_lead_elsewhere(parts, capsys, tmp_path):
+    _, env = parts
+    (tmp_path / "collector").mkdir()
+    shutil.copy(ROOT / "collector" / "jaeger-ui.json", tmp_path / "collector")
+    here = f"http://localhost:{env['CS_GRAFANA_PORT']}"
+    elsewhere = f"Links of Jaeger's page lead to http://localhost:3000, and Grafana is at {here}."
+    assert said(check(capsys, tmp_path), "fix") == [("jaeger", elsewhere)]
+    assert said(check(capsys, tmp_path, "--no-grafana"), "fix") == []
+    main(["stack", "init", str(tmp_path)])
+    capsys.readouterr()
+    assert said(check(capsys, tmp_path), "fix") == []
 
 
 def test_grafana_takes_a_token_or_is_left_out(parts, capsys, tmp_path, monkeypatch):

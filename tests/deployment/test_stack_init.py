@@ -127,6 +127,29 @@ def test_a_file_of_an_older_version_is_updated(capsys, tmp_path):
     assert "1 updated" in err
 
 
+def linked(folder: Path) -> set[str]:
+    return set(re.findall(r'"url": "(.+?)/d/', (folder / "collector" / "jaeger-ui.json").read_text()))
+
+
+def test_links_of_jaegers_page_follow_the_address_of_grafana(capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("CS_GRAFANA_URL", raising=False)
+    init(capsys, tmp_path)
+    assert linked(tmp_path) == {"http://localhost:3000"}
+    environment = (tmp_path / ".env").read_text()
+    for line, url in (
+        ("CS_GRAFANA_PORT=3001", "http://localhost:3001"),
+        ("CS_GRAFANA_URL=https://eyes.example.com/grafana/", "https://eyes.example.com/grafana"),
+        ("", "http://localhost:3000"),
+    ):
+        (tmp_path / ".env").write_text(f"{environment}\n{line}\n")
+        _, _, err = init(capsys, tmp_path)
+        assert "1 updated" in err
+        assert linked(tmp_path) == {url}
+        assert json.loads((tmp_path / "collector" / "jaeger-ui.json").read_text())["linkPatterns"]
+        _, _, err = init(capsys, tmp_path)
+        assert "updated" not in err
+
+
 def test_files_that_were_there_before_are_a_persons_own(capsys, tmp_path):
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
     (tmp_path / ".gitignore").write_text("*.pyc\n")
@@ -180,6 +203,7 @@ def test_a_place_that_cannot_be_written_is_said(capsys, tmp_path):
 
 def test_the_tree_itself_needs_no_copy(capsys, tmp_path, monkeypatch):
     """In a clone, ``stack init .`` makes a ``.env`` and no more: here on a copy of what is shipped."""
+    monkeypatch.delenv("CS_GRAFANA_URL", raising=False)
     for name, source in shipped_files().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(source.read_bytes())

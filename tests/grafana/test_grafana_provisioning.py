@@ -14,6 +14,7 @@ import promql_parser as promql
 from claudescope import semconv
 from claudescope.grafana.linter import known_labels, undocumented
 from claudescope.grafana.series import SERVICE, label
+from claudescope.stack.checks.grafana import DATA_SOURCES
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards" / "provisioning"
@@ -28,7 +29,7 @@ SOURCES = {source["uid"]: source for source in load("datasources/stack.yaml")["d
 
 
 def test_data_sources_are_services_of_the_compose_file():
-    assert set(SOURCES) == {"prometheus", "jaeger", "alertmanager"}
+    assert {uid: source["name"] for uid, source in SOURCES.items()} == DATA_SOURCES  # what `stack check` asks for
     for source in SOURCES.values():
         host = source["url"].removeprefix("http://").split(":")[0]
         assert host in COMPOSE

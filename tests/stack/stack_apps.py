@@ -25,11 +25,12 @@ def app_environment(stack: Stack, standin: StandIn, **extra: str) -> dict[str, s
 
 
 def start_app(script: Path, *arguments: str, env: Mapping[str, str]) -> subprocess.Popen[str]:
-    """The app, under ``claudescope run``."""
+    """The app, under ``claudescope run``; its standard input ends when ``finish`` or ``communicate`` is called."""
     return subprocess.Popen(
         [sys.executable, "-m", "claudescope", "run", "--", sys.executable, str(script), *arguments],
         env=dict(env),
         cwd=script.parent,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -68,7 +68,7 @@ def agree(programs, folder, objective, bad, good) -> dict[str, list[str]]:
     lines.append("  promql_expr_test:")
     found = states(objective, Evaluation(bad, good))
     for name, now in found.items():
-        for at in sorted({one for at in range(1, len(now)) if now[at] != now[at - 1] for one in (at - 1, at)}):
+        for at in sorted({one for two in range(1, len(now)) if now[two] != now[two - 1] for one in (two - 1, two)}):
             expected = f"[{{labels: '{{alertstate=\"{now[at]}\"}}', value: 1}}]" if now[at] else "[]"
             lines.append(f'  - {{expr: "{TIER % name}", eval_time: {at * STEP}s, exp_samples: {expected}}}')
         for state in ("pending", "firing"):

@@ -19,6 +19,7 @@ pytest.importorskip("grafana_foundation_sdk", reason="needs Python 3.11")
 from stack_apps import app_environment, start_app
 from stack_backends import eventually, get
 
+from claudescope.grafana.cost import PRICE
 from claudescope.grafana.expressions import expressions, panels, plain
 from claudescope.prices import Prices
 from claudescope.testing.script import Usage, error, say, thinking, tool_use
@@ -30,6 +31,9 @@ FOLDER = Path(__file__).resolve().parents[2] / "dashboards" / "json"
 RANGE = 600
 """Seconds that the panels look back: all of the app's life."""
 RUNS = 60
+REFUSED = RUNS // 10
+STEPS, CALLS = 4 * (RUNS - REFUSED), 2 * (RUNS - REFUSED) + REFUSED
+"""A run thinks, uses the tool, runs it and answers, in two calls; one that is refused has one call and no step."""
 SERVICE = "panels"
 TOOL = {"name": "add", "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}
 SETTINGS = {
@@ -91,34 +95,60 @@ def shown(stack, tmp_path_factory):
         app = start_app(script, env=env)
         assert app.stdout is not None
         assert app.stdout.readline() == "done\n", app.communicate(timeout=20)[1]
-        calls = sum(1 if number % 10 == 9 else 2 for number in range(RUNS))
-        eventually(lambda: len(named(stack.jaeger.spans(SERVICE), "gen_ai.operation.name")) >= calls, 60)
-        # increase() takes the time up to the query as part of a series: the longer it is at rest, the less that is
-        time.sleep(75)
-        yield stack, stack.jaeger.spans(SERVICE)
-        app.communicate(timeout=20)
+        spans = []
+
+        def complete():
+            spans[:] = stack.jaeger.spans(SERVICE)
+            return (len(named(spans, "claudescope.step.kind")), len(chats(spans))) == (STEPS, CALLS)
+
+        assert eventually(complete, 120, 1), len(spans)
+        yield stack, spans
+        app.communicate(timeout=120)
 
 
 def named(spans, attribute):
     return [span["attributes"] for span in spans if attribute in span["attributes"]]
 
 
+def chats(spans):
+    return [call for call in named(spans, "gen_ai.operation.name") if call["gen_ai.operation.name"] == "chat"]
+
+
 def dashboard(uid):
     return json.loads((FOLDER / f"claudescope-{uid}.json").read_text("utf-8"))
 
 
-def panel(stack, uid, title):
-    """The one value of a panel that shows one figure."""
+COUNTED = f'claudescope_steps_total{{service_name="{SERVICE}"}}'
+
+
+def last_sample(stack):
+    """The time of the last sample of the app's counter, in seconds."""
+    return stack.prometheus.value(f"max(timestamp({COUNTED}))")
+
+
+def time_of_all(stack, steps):
+    """The time of a sample when every figure of the app was final and has arrived, and prices are known."""
+    assert eventually(lambda: stack.prometheus.query(PRICE), 120)
+    assert eventually(lambda: stack.prometheus.value(f"sum({COUNTED})") == steps, 60)
+    ready = time.time()
+    assert eventually(lambda: last_sample(stack) > ready, 60)
+    at = last_sample(stack)
+    assert eventually(lambda: last_sample(stack) > at, 60)  # what was sent together with it came before the next one
+    return at
+
+
+def panel(stack, at, uid, title):
+    """The one value, at a time, of a panel that shows one figure."""
     (found,) = [panel for panel in panels(dashboard(uid)) if panel["title"] == title]
     (target,) = found["targets"]
     expression = plain(target["expr"], RANGE).replace('service_name=~".*"', f'service_name="{SERVICE}"')
-    return stack.prometheus.value(expression)
+    (found,) = stack.prometheus.query(expression, time=f"{at:.3f}")
+    return float(found["value"][1])
 
 
 def test_panels_show_what_the_spans_add_up_to(shown) -> None:
     stack, spans = shown
-    steps, calls = named(spans, "claudescope.step.kind"), named(spans, "gen_ai.operation.name")
-    calls = [call for call in calls if call["gen_ai.operation.name"] == "chat"]
+    steps, calls = named(spans, "claudescope.step.kind"), chats(spans)
     invalid = [step for step in steps if step.get("claudescope.step.valid") is False]
     unknown = [step for step in steps if "claudescope.step.valid" not in step]
     sure = [step["claudescope.step.confidence"] for step in steps if "claudescope.step.confidence" in step]
@@ -160,11 +190,14 @@ def test_panels_show_what_the_spans_add_up_to(shown) -> None:
         ("cost", "Cost"): sum(cost for cost in costs if cost is not None),
         ("cost", "Models without a price"): 1,
     }
-    found = {place: panel(stack, *place) for place in expected}
+    # At the time of the last sample: increase() takes what follows it, up to one interval, as part of a series, so a
+    # panel of a live service is up to that share of its time range above the figure.
+    at = time_of_all(stack, len(steps))
+    found = {place: panel(stack, at, *place) for place in expected}
     for place, value in expected.items():
-        print(f"{' / '.join(place):<40} {found[place]:.4f}  steps: {value:.4f}")
-    # the range of increase() goes on after the last sample: up to a tenth of the app's 75 s at rest
-    assert found == pytest.approx(expected, rel=0.1)
+        off = found[place] / value - 1
+        print(f"{' / '.join(place):<40} {found[place]:.4f}  steps: {value:.4f}  off by {off:.3%}")
+    assert found == pytest.approx(expected, rel=0.01)
 
 
 def test_saturation_is_exact(shown) -> None:

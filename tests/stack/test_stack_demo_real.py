@@ -54,3 +54,14 @@ def test_its_steps_are_in_prometheus(demo: Stack) -> None:
     steps = demo.prometheus.value(f'sum(claudescope_steps_total{{job="{SERVICE}"}})')
     assert steps is not None
     assert steps > (demo.prometheus.value(invalid) or 0) > 0
+
+
+def test_its_series_are_few(demo: Stack) -> None:
+    """With those of its spans, which the collector makes; ``test_cardinality`` counts the app's own."""
+    assert eventually(
+        lambda: demo.prometheus.value(f'count({{__name__=~"traces_.+", service_name="{SERVICE}"}})'), 60, 1
+    )
+    series = demo.prometheus.value(f'count({{service_name="{SERVICE}"}})')
+    print(f"{series} series")
+    assert series is not None
+    assert series < 2000

@@ -60,11 +60,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--seconds is {arguments.seconds!r}.", f"It takes {error}.") from None
     if arguments.live and not os.environ.get("ANTHROPIC_API_KEY"):
         raise UsageError("--live asks the real API and ANTHROPIC_API_KEY is not set.", "Set it, or leave --live out.")
-    if arguments.no_server and not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
-        raise UsageError(
-            "--no-server sends the steps elsewhere, and OTEL_EXPORTER_OTLP_ENDPOINT is not set.",
-            "Set it to the address of a collector, or leave --no-server out.",
-        )
+    if arguments.no_server:
+        _check_endpoint(os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", ""))
     objectives = Path(__file__).parents[1] / "examples" / "slo.yml"
     settings = Settings.load({"port": arguments.port, "host": "127.0.0.1", "token": ""}).replace(
         slo=(objectives,), slo_webhook="", slo_command=""
@@ -72,6 +69,21 @@ def execute(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what we started is ended then, too
     with tempfile.TemporaryDirectory(prefix="claudescope-demo-") as folder, contextlib.ExitStack() as stack:
         return _demo(settings, arguments, seconds, Path(folder), stack)
+
+
+def _check_endpoint(endpoint: str) -> None:
+    """Refuses what would send nothing to anybody, without a word until the exporter gives up."""
+    if not endpoint:
+        raise UsageError(
+            "--no-server sends the steps elsewhere, and OTEL_EXPORTER_OTLP_ENDPOINT is not set.",
+            "Set it to the address of a collector, or leave --no-server out.",
+        )
+    if os.environ.get("CS_RECEIVER") == "otlp/tls" and not endpoint.startswith("https://"):
+        raise UsageError(
+            f"The stack's collector takes TLS only (CS_RECEIVER=otlp/tls), and the demo sends to {endpoint}.",
+            "Look at the demo without CS_RECEIVER, or set OTEL_EXPORTER_OTLP_ENDPOINT to an https:// address and"
+            " OTEL_EXPORTER_OTLP_CERTIFICATE to the authority of its certificate.",
+        )
 
 
 def _demo(

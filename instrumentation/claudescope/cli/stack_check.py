@@ -84,6 +84,7 @@ def _ask(stack: Stack, wait: float, *, with_grafana: bool) -> Iterator[Finding]:
     yield from explainer.api(stack)
     if with_grafana:
         yield from grafana.api(stack)
+        yield from jaeger.links(stack)
     if span.taken and in_jaeger[0].level == "ok":
         yield from jaeger.arrival(stack, span, wait)
     if span.taken and in_prometheus[0].level == "ok":

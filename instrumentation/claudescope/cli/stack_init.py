@@ -1,4 +1,5 @@
 """The files are those of the source tree: docker-compose.yml and what it mounts. A file that you changed is kept.
+Jaeger's links to Grafana get the address that .env has for it.
 
 Standard output has two lines for the app's shell, where to send and the token: `eval "$(claudescope stack init DIR)"`.
 """
@@ -49,7 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Writes the files and prints the two lines."""
     folder: Path = arguments.folder
     explainer = arguments.explainer or PROFILE in profiles(read_dotenv(folder / ".env", os.environ))
-    outcomes = write_files(folder, arguments.force, explainer=explainer)
+    outcomes = write_files(folder, Stack.load(folder).grafana_page, arguments.force, explainer=explainer)
     ignored = write_ignore(folder)  # first, so that nobody commits the secrets in between
     made = write_environment(folder, explainer=explainer)
     if explainer:

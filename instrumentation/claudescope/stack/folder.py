@@ -16,6 +16,7 @@ from ..version import __version__
 from .dotenv import read_dotenv
 from .explainer import ALERTMANAGER, PROFILE, PROFILES, TOKEN, TOKEN_FILE, profiles, routed
 from .files import shipped_files
+from .links import JAEGER_UI, with_grafana
 from .variables import env_file, missing_secrets
 
 __all__ = [
@@ -47,11 +48,12 @@ class WrittenFile(NamedTuple):
     state: State
 
 
-def write_files(folder: Path, force: bool = False, *, explainer: bool = False) -> list[WrittenFile]:
+def write_files(folder: Path, grafana: str, force: bool = False, *, explainer: bool = False) -> list[WrittenFile]:
     """Writes every shipped file into ``folder``, which is made where it is not there.
 
-    A file that is there and was changed since it was written is kept, unless ``force`` is True. With ``explainer``,
-    Alertmanager's file has the way to it. Raises UsageError when something cannot be written.
+    ``grafana`` is where a browser has Grafana: Jaeger's page gets links to it. A file that is there and was changed
+    since it was written is kept, unless ``force`` is True. With ``explainer``, Alertmanager's file has the way to it.
+    Raises UsageError when something cannot be written.
     """
     known = _read_record(folder)
     written: dict[str, str] = {}
@@ -59,8 +61,11 @@ def write_files(folder: Path, force: bool = False, *, explainer: bool = False) -
     for name, source in shipped_files().items():
         target = folder / name
         try:
-            shipped = source.read_bytes()
-            content = routed(shipped) if explainer and name == ALERTMANAGER else shipped
+            content = shipped = source.read_bytes()
+            if name == JAEGER_UI:
+                content = with_grafana(shipped.decode(), grafana).encode()
+            elif name == ALERTMANAGER and explainer:
+                content = routed(shipped)
             state, place = _place(target, content, {known.get(name), _digest(shipped)}, force)
             if place is not None:
                 _make_folders(folder, place.parent)
@@ -77,7 +82,7 @@ def write_files(folder: Path, force: bool = False, *, explainer: bool = False) -
 
 
 def _place(target: Path, content: bytes, ours: Collection[str | None], force: bool) -> tuple[State, Path | None]:
-    """What a file will be, and where ours is to be written, None for nowhere."""
+    """What a file will be, and where ours is to be written, None for nowhere. ``ours`` are digests of what we wrote."""
     try:
         current = target.read_bytes()
     except FileNotFoundError:

@@ -45,6 +45,7 @@ class Stack:
     """The addresses of the parts, as base URLs without a slash at the end, and what to show them.
 
     ``otlp_grpc`` is ``host:port``. ``grafana_login`` is the value of an Authorization header, empty for none.
+    ``grafana_page`` is where a browser has Grafana, which may be on another machine or behind a proxy.
     """
 
     folder: Path
@@ -57,6 +58,7 @@ class Stack:
     token: str
     grafana_login: str = ""
     certificates: Certificates = _NO_CERTIFICATES
+    grafana_page: str = VARIABLES["CS_GRAFANA_URL"].default
     explainer: str = ""
     """Empty where the explainer is no part of it."""
     explainer_token: str = ""
@@ -77,7 +79,8 @@ class Stack:
         """
         env = os.environ if environ is None else environ
         file = read_dotenv(folder / ".env", env)
-        values = with_defaults({**file, **{name: env[name] for name in VARIABLES if env.get(name)}})
+        given = {**file, **{name: env[name] for name in VARIABLES if env.get(name)}}
+        values = with_defaults(given)
         chosen = {PROFILES: env.get(PROFILES) or file.get(PROFILES, "")}
         scheme = "https" if values["CS_RECEIVER"] == "otlp/tls" else "http"
 
@@ -104,6 +107,7 @@ class Stack:
             token=values["CS_OTLP_TOKEN"],
             grafana_login=login,
             certificates=certificates,
+            grafana_page=given.get("CS_GRAFANA_URL") or f"http://localhost:{values['CS_GRAFANA_PORT']}",
             explainer=f"http://{at('CS_UI_BIND', 'CS_EXPLAINER_PORT')}" if PROFILE in profiles(chosen) else "",
             explainer_token=values["CS_EXPLAINER_TOKEN"],
         )

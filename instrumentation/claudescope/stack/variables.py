@@ -94,7 +94,8 @@ VARIABLES: Final[dict[str, Variable]] = {
             _Row(
                 "CS_GRAFANA_URL",
                 "http://localhost:3000",
-                "Where a browser reaches Grafana. Default: at the port above.",
+                "Where a browser reaches Grafana. Default: at the port above. After a change of either, `claudescope"
+                " stack init` writes it into the links of Jaeger's page.",
             ),
             _Row(
                 "CS_PROMETHEUS_URL", "http://localhost:9090", "Where a browser reaches Prometheus, for links in alerts."

@@ -47,6 +47,8 @@ class TierPlan:
     """One tier at one traffic."""
 
     tier: Tier
+    budget: float
+    """Share of events that may be bad."""
     least: float | None
     """The smallest share of failures that fires it, when as many come as expected; None: not even all of them."""
     needs: dict[str, tuple[float, int]]
@@ -90,8 +92,8 @@ def plan(
     objective: Objective,
     traffic: Sequence[Traffic],
     *,
-    months: int = 20,
-    samples: int = 21,
+    months: int = 10,
+    samples: int = 11,
     seed: int = 0,
     shares: Sequence[float] = (),
     before: float = 0.0,
@@ -104,7 +106,8 @@ def plan(
     """
     if isinstance(objective.source, Ratio):
         return ObjectivePlan(objective, why_not="It has a share and no counts, so nothing can be said about chance.")
-    every = sorted({min(1.0, 2 * objective.budget), min(1.0, 10 * objective.budget), 1.0, *shares})
+    asked = (2 * objective.budget, 10 * objective.budget, 1.0, *shares)
+    every = sorted({min(1.0, round(share, 12)) for share in asked})
     planned = tuple(_at(objective, each, every, months, samples, seed, before, tell) for each in traffic)
     return ObjectivePlan(objective, planned, notes=tuple(_notes(objective)))
 
@@ -155,6 +158,7 @@ def _at(
     planned = (
         TierPlan(
             tier,
+            objective.budget,
             least_share(objective, tier, traffic),
             _needs(objective, tier, traffic),
             chances[tier.name],

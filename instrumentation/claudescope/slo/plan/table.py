@@ -57,9 +57,14 @@ def _tier(each: TierPlan) -> Iterable[str]:
     least = "never" if each.least is None else _percent(each.least)
     cells = [_cell(one) for one in each.detections]
     yield f"  {tier.name:<12}{windows:<9}{least:<12}{''.join(f'{text:<{_CELL}}' for text in cells)}".rstrip()
-    needs = ", ".join(f"{bad} of {_events(events)} in {window}" for window, (events, bad) in each.needs.items())
-    chance = f"by chance now < {each.chance.at_most:.1g}"
-    yield from textwrap.wrap(f"needs {needs}; {chance}", _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    told = []
+    bound = tier.factor * each.budget
+    if each.least is None or each.least > bound * 1.001:  # chance asks for more than the tier's own share
+        likely = {window: both for window, both in each.needs.items() if both[1] <= both[0]} or each.needs
+        told.append("needs " + " or ".join(f"{bad} bad of {_events(n)} in {w}" for w, (n, bad) in likely.items()))
+    if each.chance.at_most > 1e-9:
+        told.append(f"at any moment by chance: at most {each.chance.at_most:.1g}")
+    yield from textwrap.wrap("; ".join(told), _WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def _cell(one: Detection) -> str:

@@ -11,8 +11,10 @@ from ..parts import Stack
 
 __all__ = ["DATA_SOURCES", "api"]
 
-DATA_SOURCES: Final = {"prometheus": "Prometheus", "jaeger": "Jaeger"}
-"""The data sources that the dashboards use: uid and name."""
+DATA_SOURCES: Final = {"prometheus": "Prometheus", "jaeger": "Jaeger", "alertmanager": "Alertmanager"}
+"""The provisioned data sources: uid and name."""
+_PROXIED: Final = {"alertmanager": "api/v2/status"}
+"""Those that Grafana has no health check for: what is asked of them through it."""
 
 
 def api(stack: Stack) -> Iterator[Finding]:
@@ -39,7 +41,8 @@ def api(stack: Stack) -> Iterator[Finding]:
 def _contents(stack: Stack) -> Iterator[Finding]:
     login = {"Authorization": stack.grafana_login}
     for uid, name in DATA_SOURCES.items():
-        answer = ask(f"{stack.grafana}/api/datasources/uid/{uid}/health", headers=login, timeout=15)
+        through = f"proxy/uid/{uid}/{_PROXIED[uid]}" if uid in _PROXIED else f"uid/{uid}/health"
+        answer = ask(f"{stack.grafana}/api/datasources/{through}", headers=login, timeout=15)
         if answer.status in (401, 403):
             yield Finding(
                 "grafana",
@@ -55,7 +58,7 @@ def _contents(stack: Stack) -> Iterator[Finding]:
                 f"Grafana has no data source {uid}.",
                 "See that dashboards/provisioning is mounted; then `docker compose restart grafana`.",
             )
-        elif answer.ok and answer.text("status").upper() == "OK":
+        elif answer.ok and (uid in _PROXIED or answer.text("status").upper() == "OK"):
             yield Finding("grafana", "ok", f"Grafana reaches {name}.")
         else:
             said = answer.text("message") or answer.problem or f"it answers {answer.status}"

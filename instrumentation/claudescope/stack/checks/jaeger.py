@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from ...finding import Finding
 from ..ask import Answer, ask
+from ..links import JAEGER_UI, grafana_of
 from ..parts import Stack
 from .collector import TestSpan
 
-__all__ = ["api", "arrival"]
+__all__ = ["api", "arrival", "links"]
 
 
 def api(stack: Stack) -> Iterator[Finding]:
@@ -28,6 +29,21 @@ def api(stack: Stack) -> Iterator[Finding]:
             "fix",
             "Jaeger's Monitor tab is off.",
             "Name a metric backend in collector/jaeger.yaml, as `metrics` of jaeger_query.",
+        )
+
+
+def links(stack: Stack) -> Iterator[Finding]:
+    """Whether the links of Jaeger's page lead to where Grafana is; says so only where they do not."""
+    try:
+        led = grafana_of((stack.folder / JAEGER_UI).read_text("utf-8"))
+    except (OSError, ValueError):
+        return  # not the folder of the stack's files
+    if led and led != stack.grafana_page.rstrip("/"):
+        yield Finding(
+            "jaeger",
+            "fix",
+            f"Links of Jaeger's page lead to {led}, and Grafana is at {stack.grafana_page}.",
+            f"Type `claudescope stack init {stack.folder}`, then `docker compose up -d --force-recreate jaeger`.",
         )
 
 
