@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ def rate(samples, at, seconds, step) -> float:
     if len(inside) < 2:
         return 0.0
     increase = 0.0
-    for (_, before), (_, after) in zip(inside, inside[1:], strict=False):
+    for (_, before), (_, after) in pairwise(inside):
         increase += after - before if after >= before else after
     span = inside[-1][0] - inside[0][0]
     apart = span / (len(inside) - 1)
@@ -106,7 +107,7 @@ def test_episodes_join_what_overlaps() -> None:
     assert episodes([one, other], 30) == [(1, 7), (12, 14), (20, 30)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.02, 0.5, 6.0]), st.sampled_from([1e-4, 0.0]), st.integers(0, 4))
 def test_the_tiers_are_judged_by_the_shared_arithmetic(seed, mean, alpha, least) -> None:
     chance = random.Random(seed)
@@ -139,13 +140,9 @@ def test_the_tiers_are_judged_by_the_shared_arithmetic(seed, mean, alpha, least)
 
 def test_several_counters_are_added_up() -> None:
     one, other = [float(at) for at in range(50)], [2.0 * at for at in range(50)]
-    together = Evaluation([one, other], []).counts(300)
-    assert (
-        together[0]
-        == pytest.approx([a + b for a, b in zip(rates(one, 300, 30), rates(other, 300, 30), strict=True)])
-        == [each / 300 for each in together[1]]
-        or together[0] == together[1]
-    )
+    bad, total = Evaluation([one, other], [one]).counts(300)
+    assert bad[20] == pytest.approx(30)  # 3 in each of ten steps
+    assert total[20] == pytest.approx(40)
 
 
 def test_evidence_windows_lie_between_short_and_long() -> None:
@@ -189,7 +186,13 @@ def test_one_failure_never_fires() -> None:
     """Even the only event there is, in a process that lives for two scrapes."""
     for target in (0.9, 0.99, 0.9999):
         objective = replace(OBJECTIVE, target=target)
-        for samples in ([None] * 10 + [0.0, 1.0] + [None] * 200, [0.0] * 10 + [1.0] * 300):
+        for samples in (
+            [None] * 10 + [0.0, 1.0] + [None] * 200,
+            [0.0] * 10 + [1.0] * 300,
+            [7.0] * 40 + [8.0] + [None] * 200,
+            [None] * 10 + [7.0, 8.0] + [None] * 200,
+        ):
             good = [None if value is None else 0.0 for value in samples]
             evaluation = Evaluation([samples], [good])
-            assert all(not evaluation.true(objective, tier) for tier in objective.tiers)
+            fired = [alert.fired for tier in objective.tiers for alert in evaluation.alerts(objective, tier)]
+            assert set(fired) <= {None}

@@ -18,9 +18,9 @@ from .window import Window
 
 __all__ = ["ROUNDING", "Counts", "alpha_of", "burn_rate", "critical_means_of", "evidence_windows", "fires", "needed"]
 
-ROUNDING: Final = 0.25
+ROUNDING: Final = 0.2
 """How much a count may lack. Prometheus's counts are rates times a window: not whole, and one failure of a process that
-lived for two scrapes comes out as 1.5, which must not pass for two.
+lived for two scrapes comes out as 1.5, of three as 1.75, which must not pass for two.
 """
 _HOUR: Final = Window(3600)
 _LEAST: Final = 1 / 3

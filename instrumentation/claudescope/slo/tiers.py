@@ -22,13 +22,14 @@ def _tier(name: str, severity: Severity, short: int, long: int, factor: float, w
 
 
 DEFAULT_TIERS: Final = (
-    _tier("page-fast", "page", 300, 3600, 14.4, 0),
-    _tier("page-slow", "page", 1800, 21_600, 6, 0),
+    _tier("page-fast", "page", 300, 3600, 14.4, 60),
+    _tier("page-slow", "page", 1800, 21_600, 6, 60),
     _tier("ticket-fast", "ticket", 7200, _DAY, 3, 300),
     _tier("ticket-slow", "ticket", 21_600, 3 * _DAY, 1, 900),
 )
 """For a period of 30 days: 2 % of its budget in an hour, 5 % in six, 10 % in a day and in three (Site Reliability
-Workbook, chapter 5). Pages do not wait: what ``for`` would keep away, the clause on chance already does.
+Workbook, chapter 5). Pages wait for a minute: where a window holds two samples of a counter, ``rate`` can make more
+than two failures of one, for as long as the window moves on by a sample.
 """
 
 
