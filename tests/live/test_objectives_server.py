@@ -202,6 +202,19 @@ def test_an_explanation_finds_the_slice(server: Callable[..., Any], tmp_path: Pa
         assert only["explanation"]["verdict"] != "slices"
 
 
+def test_without_a_time_before_slices_are_compared_with_all_else(server: Callable[..., Any]) -> None:
+    with server() as live:
+        send(live, 40, 20, gen_ai__tool__name="search")
+        send(live, 1, 299, gen_ai__tool__name="pay")
+        found = live.get("/api/slos/app-good/explain").json
+        assert found["baseline_from_ms"] == found["from_ms"]
+        assert found["text"].startswith("No history yet: compared with everything else in the same time.")
+        best = found["explanation"]["slices"][0]
+        # of 360 events 41 are bad, so 6.8 of the 60 of the tool were to be expected
+        assert (best["labels"], best["bad"], best["total"]) == ({"gen_ai_tool_name": "search"}, 40, 60)
+        assert best["expected"] == pytest.approx(41 / 360 * 60, rel=0.05)
+
+
 def test_calls_are_explained(tmp_path: Path) -> None:
     spec = tmp_path / "slo.yml"
     spec.write_text(

@@ -216,3 +216,24 @@ def test_the_slices_are_those_of_cells_with_events_now() -> None:
     rows = (Cell(("a",), Counts(0, 0), (Counts(1, 50),)), Cell(("b",), Counts(30, 60), (Counts(1, 60),)))
     found = Candidates(Cells(("t",), rows, 1), Usual((0.0, 1.0), 4.0), DEFAULT)
     assert [found.names(one) for one in found.best()] == [{"t": "b"}]
+
+
+def test_without_history_slices_are_compared_with_one_another():
+    cells = Cells.collect(["tool"], [Sample({"tool": "a"}, 30, 40), *(Sample({"tool": t}, 1, 50) for t in "bcde")])
+    found = explain(cells, noun="steps", history=False)
+    assert found.verdict == "slices"
+    assert [one.labels for one in found.slices] == [{"tool": "a"}]
+    assert found.slices[0].expected == pytest.approx(40 * 34 / 240, rel=0.3)  # drawn to the whole's by two events
+    assert found.text().startswith("No history yet: compared with everything else in the same time.\n")
+
+
+def test_without_history_an_even_share_is_no_slice():
+    cells = Cells.collect(["tool"], [Sample({"tool": t}, 10, 50) for t in "abcde"])
+    found = explain(cells, noun="steps", history=False)
+    assert (found.verdict, found.text().splitlines()[1:]) == ("none", ["No slice stands out."])
+
+
+def test_history_that_there_is_is_used_in_any_case():
+    now, before = [Sample({"tool": "a"}, 30, 40)], [[Sample({"tool": "a"}, 30, 40)]] * 6
+    cells = Cells.collect(["tool"], now, before)
+    assert explain(cells, history=False) == explain(cells)

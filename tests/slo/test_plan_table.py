@@ -192,7 +192,7 @@ def test_the_command(tmp_path, capsys) -> None:
     words = ["slo", "plan", str(path), "--rate", "10/s", "--seeds", "0", "--samples", "0", "--failures", "20%"]
     assert main(words) == 0
     text = capsys.readouterr().out
-    assert "page-fast   5m 1h    14.4 %      never               never               45m" in text
+    assert "page-fast   5m 1h    14.4 %      never               never               44m" in text
     assert main([*words, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     shares = [one["share"] for one in found["traffic"][0]["tiers"][0]["detection"]]

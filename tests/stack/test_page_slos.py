@@ -194,11 +194,12 @@ def test_the_cards_can_be_closed(burning: Server, pages: Any) -> None:
 
 def test_a_first_hour_is_explained_by_itself(idle: Server, pages: Any) -> None:
     """Without a time before, slices are compared with all else."""
-    for number in range(60):
-        _run(idle, now() - 60_000 - number * 500, "pay" if number % 2 else "search", number % 2 == 0)
+    for number in range(120):
+        _run(idle, now() - 60_000 - number * 500, "pay" if number % 4 else "search", number % 4 == 0)
     page = pages.open(f"{idle.url}/?slo=shop-valid")
     reasons = card(page, "valid").get_by_role("region", name="Why it burns")
     expect(reasons.get_by_role("button", name="tool search")).to_be_visible()
+    expect(reasons).to_contain_text("No history yet: compared with everything else in the same time.")
     expect(reasons).to_contain_text("30 of 30 bad")
 
 

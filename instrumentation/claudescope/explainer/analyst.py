@@ -100,6 +100,7 @@ class Analyst:
                 self._cells(objective, end, window, where),
                 traces=self._finder(objective, where, end, window),
                 noun=_noun(objective),
+                history=False,
             ),
         )
 

@@ -35,7 +35,7 @@ Labels = dict[str, str]
 
 
 class Answer(NamedTuple):
-    """An explanation and what it is about. The baseline ends where the time begins."""
+    """An explanation and what it is about. The baseline ends where the time begins; an empty one is no history."""
 
     explanation: Explanation
     from_ms: int
@@ -228,13 +228,16 @@ def collect(
         [Sample(labels, bad, total) for at, labels, bad, total in samples if at == window]
         for window in range(windows + 1)
     ]
+    if not any(total for window in by_window[1:] for _, _, total in window):
+        windows = 0
     cells = Cells.collect(_dimensions(samples), by_window[0], by_window[1:])
 
     def traces(labels: Mapping[str, str]) -> list[Trace]:
         return source.examples(labels, from_ms, to_ms, url)
 
     noun = "steps" if Judge(objective).on_steps else "calls"
-    return Answer(explain(cells, traces=traces, noun=noun), from_ms, to_ms, from_ms - windows * length)
+    explained = explain(cells, traces=traces, noun=noun, history=False)
+    return Answer(explained, from_ms, to_ms, from_ms - windows * length)
 
 
 class Evidence:

@@ -41,7 +41,7 @@ export class Reasons {
   take(answer) {
     const { slices } = answer.explanation;
     this.element.replaceChildren(
-      el("p.quiet", {}, `${span(answer.from_ms, answer.to_ms)}, against the time since ${span(answer.baseline_from_ms, answer.from_ms)}.`,
+      el("p.quiet", {}, answer.baseline_from_ms < answer.from_ms ? `${span(answer.from_ms, answer.to_ms)}, against ${span(answer.baseline_from_ms, answer.from_ms)}.` : `${span(answer.from_ms, answer.to_ms)}.`,
         " ", el("button.button.bare", { type: "button", onclick: () => this.question.now() }, "Again")),
       ...answer.text.split("\n").filter((line) => line && (!slices.length || !line.startsWith(" "))).map((line) => el("p", {}, line)), // examples are links below
       ...(slices.length ? [el("ol.slo-slices", {}, ...slices.map((slice) => this.slice(slice, answer)))] : []),

@@ -70,6 +70,13 @@ class Cells:
         )
         return cls(names, rows, len(windows) - 1)
 
+    def against_itself(self) -> Cells:
+        """The same with a baseline of one window: the same events, as if all had the share of bad ones of the whole."""
+        bad, total = self.now
+        share = bad / total if total else 0.0
+        rows = [row._replace(before=(Counts(row.now.total * share, row.now.total),)) for row in self.rows]
+        return Cells(self.dimensions, tuple(rows), 1)
+
     @property
     def now(self) -> Counts:
         """All events of the window that is explained."""

@@ -24,15 +24,20 @@ def explain(
     calibration: Calibration | None = None,
     noun: str = "events",
     seed: int = 0,
+    history: bool = True,
     tuning: Tuning = DEFAULT,
 ) -> Explanation:
     """Which slices hold the bad events beyond what was to be expected of now's events.
 
     ``noun`` is what is counted (``steps``, ``calls``); ``traces`` gives examples of a slice, ``calibration`` the
     probability of the first one to be the cause. The same cells and seed give the same answer. Where nothing can be
-    said, or nothing stands out, that is the answer, with its reason.
+    said, or nothing stands out, that is the answer, with its reason. Without ``history``, where there are no events in
+    the baseline, now's slices are compared with one another, and the answer says so.
     """
     now = cells.now
+    if not history and now.total and not cells.before.total:
+        compared = explain(cells.against_itself(), traces=traces, noun=noun, seed=seed, tuning=tuning.in_one_window())
+        return replace(compared, note="No history yet: compared with everything else in the same time.")
     baseline = quiet(narrowed(cells, tuning.least_bad), tuning)
     if not now.total or not baseline.before.total:
         when = "now" if not now.total else "in the baseline"

@@ -95,6 +95,8 @@ class Explanation:
     reason: str
     """One sentence where there are no slices."""
     noun: str = "events"
+    note: str = ""
+    """One sentence on what it was compared with, where that is not the baseline."""
 
     def json(self) -> dict[str, Any]:
         """``{"verdict", "slices": [...]}``."""
@@ -102,7 +104,8 @@ class Explanation:
 
     def text(self) -> str:
         """Plain sentences, a line each, with the counts behind each claim."""
-        return "\n".join(sentences(self.claims(), self.now.bad, self.expected, self.noun, self.reason))
+        lines = sentences(self.claims(), self.now.bad, self.expected, self.noun, self.reason)
+        return "\n".join([self.note, *lines] if self.note else lines)
 
     def svg(self) -> str:
         """A picture of the slices' shares, that needs nothing else and follows the reader's light or dark scheme."""

@@ -12,7 +12,17 @@ from .alerts import episodes
 from .evaluator import STEP, Evaluation
 from .traffic import Traffic, arrivals, counter
 
-__all__ = ["MONTH", "Delay", "FalseAlarms", "expected_delay", "false_alarms", "sampled_delays", "summary", "summed"]
+__all__ = [
+    "MONTH",
+    "Delay",
+    "FalseAlarms",
+    "enabled",
+    "expected_delay",
+    "false_alarms",
+    "sampled_delays",
+    "summary",
+    "summed",
+]
 
 MONTH: Final = 30 * 86_400
 """Seconds."""
