@@ -43,7 +43,7 @@ class Tuning:
     """Of no change, at most: the cells' number makes it less, 20 at least."""
 
     def in_one_window(self) -> Tuning:
-        """For slices that are compared with one another: nothing strayed with time (by a tenth), as a whole nothing rose."""
+        """For slices compared with one another: rates stray by a tenth only, and as a whole nothing rose."""
         return replace(self, one_window=100.0, weight=0.0)
 
 
