@@ -39,7 +39,7 @@ stack-native: $(VENV)/.installed build-stack ## the stack on this machine withou
 	$(BIN)/python tests/stack/stack_native.py $(ARGS)
 
 test-stack: $(VENV)/.browser build-stack ## the tests on the real programs of the stack and in a real browser
-	$(BIN)/python -m pytest -m stack -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m stack -n 2 --dist loadfile --no-loadscope-reorder --durations=25 $(ARGS)
 
 check: $(VENV)/.installed ## lint, types, import rules, generated docs
 	$(BIN)/ruff check .
