@@ -119,7 +119,7 @@ def test_killed_while_an_issue_is_made_it_is_found_and_not_made_again(tmp_path, 
 
 def test_an_answer_that_comes_too_late_makes_no_second_issue(tmp_path, prometheus, github):
     github.answers.hold = threading.Event()
-    with process(tmp_path, **to_github(prometheus, github), TIMEOUT="0.5") as it:
+    with process(tmp_path, **to_github(prometheus, github), TIMEOUT="2") as it:
         ask(f"{it.url}/alerts", webhook(alert()))
         assert github.answers.made.wait(60)
         assert eventually(lambda: github.of("GET", "/repos/acme/shop/issues"))

@@ -132,20 +132,24 @@ def test_from_burning_counters_to_a_ticket_with_the_slice(programs, tmp_path) ->
             assert eventually(lambda: len(stack.jaeger.trace_ids("shop")) == 4, 60)
 
             def tickets():
-                return list((tmp_path / "tickets").glob("*.json")) if (tmp_path / "tickets").exists() else []
+                return [json.loads(file.read_text()) for file in (tmp_path / "tickets").glob("*.json")]
+
+            def pages():
+                return [body for body in tickets() if body["labels"]["severity"] == "page"]
+
+            def issues_are_tickets():  # an alert may begin meanwhile
+                made = github.of("POST", "/repos/acme/shop/issues")
+                return sorted(one.body["body"].split()[2] for one in made) == sorted(body["key"] for body in tickets())
 
             began = time.time()
-            assert eventually(tickets, 120), (stack.prometheus.alerts(), alerting["alertmanager"].tail())
+            assert eventually(pages, 180), (stack.prometheus.alerts(), alerting["alertmanager"].tail())
             print(f"ticket {time.time() - began:.0f} s after the start of Prometheus")
-            found = next(
-                body for file in tickets() if (body := json.loads(file.read_text()))["labels"]["severity"] == "page"
-            )
+            found = pages()[0]
             time.sleep(8)  # told again every few seconds, and still one
             assert eventually(lambda: ask(f"{explainer.url}/healthz")[1]["waiting"] == 0)
-            keys = [json.loads(file.read_text())["key"] for file in tickets()]
+            assert eventually(issues_are_tickets)
+            keys = [body["key"] for body in tickets()]
             assert len(keys) == len(set(keys))
-            made = github.of("POST", "/repos/acme/shop/issues")
-            assert sorted(one.body["body"].split()[2] for one in made) == sorted(keys)
             assert alerting_failures(alerting) == 0
     assert found["objective"]["id"] == found["labels"]["claudescope_slo"] == "claude-step-validity"
     assert found["labels"]["service_name"] == "shop"
@@ -156,7 +160,7 @@ def test_from_burning_counters_to_a_ticket_with_the_slice(programs, tmp_path) ->
     # 40 minutes at half a bad step a second, and 20 at one in 200
     window = 3600 if found["labels"]["long"] == "1h" else 6 * 3600
     assert first["bad"] == pytest.approx(1200 + (window - 2400) * 0.005, rel=0.1)
-    assert first["total"] == pytest.approx(window, rel=0.05)
+    assert first["total"] == pytest.approx(window, rel=0.1)  # the counters end when the programs are started
     assert first["share"] > 0.95
     assert len(found["traces"]) == 3
     assert {trace["id"] for trace in found["traces"]} <= set(traces)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import UsageError
+from ..setting_values import url as address
 from ..slo.explain.explain import explain
 from ..slo.explain.explanation import Explanation, Trace
 from ..slo.explain.prometheus import Prometheus, PrometheusError, UnslicedError
@@ -40,7 +41,10 @@ def objective_of(path: Path, name: str | None) -> Objective:
 
 def of_prometheus(objective: Objective, span: Span, url: str, windows: int | None) -> Explanation:
     """From what a Prometheus has of the objective's own series; ``windows`` is the baseline's length, 8 by default."""
-    source = Prometheus(url)
+    try:
+        source = Prometheus(address(url))
+    except ValueError as error:
+        raise UsageError(f"--prometheus is {url!r}.", f"It takes {error}.") from None
     end = span.end_ms / 1000
 
     def traces(labels: Mapping[str, str]) -> Sequence[Trace]:

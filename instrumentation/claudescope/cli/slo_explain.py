@@ -170,8 +170,8 @@ def _write(path: Path, text: str) -> None:
 def _whole(text: str | None) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise UsageError(f"--baseline is {text!r}.", "It takes a number of points of time, from 1.")
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text)):
+        raise UsageError(f"--baseline is {text[:50]!r}.", "It takes a number of points of time, from 1.")
     return int(text)
 
 

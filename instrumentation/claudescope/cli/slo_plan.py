@@ -47,10 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--before", default="0", metavar="SHARE", help="What fails before. Default: 0.")
     parser.add_argument(
-        "--seeds", type=int, default=10, metavar="N", help="Months to simulate, each with a seed. Default: 10; 0: none."
+        "--seeds", type=int, default=4, metavar="N", help="Months to simulate, each with a seed. Default: 4; 0: none."
     )
     parser.add_argument(
-        "--samples", type=int, default=11, metavar="N", help="Delays to simulate for each time. Default: 11; 0: none."
+        "--samples", type=int, default=7, metavar="N", help="Delays to simulate for each time. Default: 7; 0: none."
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="Where chance begins. Default: 0.")
     parser.add_argument("--json", action="store_true", help="Print JSON: shares from 0 to 1, times in seconds.")

@@ -113,6 +113,8 @@ def _outputs(output: str | None, objectives: list[Objective]) -> Iterable[tuple[
 
 
 def _holds(path: Path, text: str) -> bool:
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: it would be read without end, and replaced
+        raise UsageError(f"{path} is no file.", "Name one; without -o the rules are printed.")
     try:
         return path.read_bytes() == text.encode("utf-8")
     except FileNotFoundError:

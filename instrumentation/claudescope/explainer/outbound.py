@@ -15,7 +15,7 @@ import orjson
 
 from ..version import __version__
 
-__all__ = ["AwayError", "Caller", "HttpCaller", "RefusedError", "bearer", "shown"]
+__all__ = ["AwayError", "Caller", "HttpCaller", "RefusedError", "UnreadError", "bearer", "shown"]
 
 _MAX_ANSWER: Final = 8 * 2**20
 _MAX_SHOWN: Final = 300
@@ -31,6 +31,10 @@ class AwayError(Exception):
         super().__init__(problem)
         self.wait = wait
         """Seconds that the other side asks for; 0 where it asks for none."""
+
+
+class UnreadError(AwayError):
+    """The other side took it (2xx), and what it said besides cannot be read."""
 
 
 class RefusedError(Exception):
@@ -81,8 +85,7 @@ class HttpCaller:
             given["Content-Type"] = "application/json"
         request = urllib.request.Request(url, data=data, headers=given, method=method)
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                content = answer.read(_MAX_ANSWER + 1)
+            answer = self._opener.open(request, timeout=self._timeout)
         except urllib.error.HTTPError as error:
             with error:
                 self._refused(error)
@@ -90,14 +93,19 @@ class HttpCaller:
             raise AwayError(_why(error.reason, self._timeout)) from None
         except (OSError, http.client.HTTPException) as error:
             raise AwayError(_why(error, self._timeout)) from None
+        try:
+            with answer:
+                content = answer.read(_MAX_ANSWER + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise UnreadError(_why(error, self._timeout)) from None
         if len(content) > _MAX_ANSWER:
-            raise AwayError(f"its answer is over {_MAX_ANSWER >> 20} MiB")
+            raise UnreadError(f"its answer is over {_MAX_ANSWER >> 20} MiB")
         if not content:
             return None
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:
-            raise AwayError("its answer is no JSON") from None
+            raise UnreadError("its answer is no JSON") from None
 
     def _refused(self, error: urllib.error.HTTPError) -> NoReturn:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..outbound import Caller, bearer
+from contextlib import suppress
+
+from ..outbound import Caller, UnreadError, bearer
 from ..ticket import Ticket
 
 __all__ = ["WebhookSink"]
@@ -33,4 +35,5 @@ class WebhookSink:
         self._post(ticket, f"{ticket.key}-resolved")
 
     def _post(self, ticket: Ticket, key: str) -> None:
-        self._call("POST", self._url, ticket.json(), {**self._headers, "Idempotency-Key": key})
+        with suppress(UnreadError):  # any 2xx is a delivery: Slack, for one, answers "ok"
+            self._call("POST", self._url, ticket.json(), {**self._headers, "Idempotency-Key": key})

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _WEBHOOK_S: Final = 10.0
 _COMMAND_S: Final = 30.0
+_LAST_WORDS_S: Final = 0.5
 _MAX_SAID: Final = 500
 """Characters of what a command or a server said that the log repeats."""
 _REPEAT_MS: Final = 4 * 3_600_000
@@ -84,7 +85,10 @@ class Webhook:
 
     async def send(self, notice: dict[str, Any]) -> None:
         """Delivers one notice. Raises DeliveryError."""
-        await _apart(lambda: self._post(orjson.dumps(notice)))
+        try:
+            await asyncio.wait_for(_apart(lambda: self._post(orjson.dumps(notice))), 2 * self._timeout)
+        except (asyncio.TimeoutError, TimeoutError):  # a byte now and then: each is an answer for the socket
+            raise DeliveryError(f"the webhook did not answer within {2 * self._timeout:g} s") from None
 
     def _post(self, body: bytes) -> None:
         headers = {"Content-Type": "application/json", "User-Agent": "claudescope"}
@@ -92,8 +96,7 @@ class Webhook:
             headers["Authorization"] = f"Bearer {self._token}"
         request = urllib.request.Request(self._url, body, headers, method="POST")
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                answer.read(_MAX_SAID)
+            self._opener.open(request, timeout=self._timeout).close()  # 2xx: it is taken, whatever else is said
         except urllib.error.HTTPError as error:
             with error:
                 again = error.code == 429 or error.code >= 500
@@ -165,15 +168,36 @@ class Command:
             )
         except OSError as error:
             raise DeliveryError(f"the command {self._words[0]} cannot be started: {error.strerror}") from None
+        said = bytearray()
+        talk = asyncio.gather(_feed(process, orjson.dumps(notice)), _hear(process, said))
         try:
-            _, said = await asyncio.wait_for(process.communicate(orjson.dumps(notice)), self._timeout)
+            await asyncio.wait_for(process.wait(), self._timeout)
+            await asyncio.wait({talk}, timeout=_LAST_WORDS_S)  # what it left behind may keep its standard error open
         except (asyncio.TimeoutError, TimeoutError):
             raise DeliveryError(f"the command {self._words[0]} took over {self._timeout:g} s") from None
         finally:
+            talk.cancel()
             if process.returncode is None:
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode:
-            text = said.decode("utf-8", "replace").strip()[-_MAX_SAID:]
+            text = " ".join(said.decode("utf-8", "replace").split())[-_MAX_SAID:]
             raise DeliveryError(f"the command {self._words[0]} ended with {process.returncode}: {text}")
+
+
+async def _feed(process: asyncio.subprocess.Process, body: bytes) -> None:
+    """Gives it the notice; it need not read it."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.write(body)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _hear(process: asyncio.subprocess.Process, said: bytearray) -> None:
+    """Keeps the end of what it says on standard error, which may be without end."""
+    assert process.stderr is not None
+    while part := await process.stderr.read(1 << 16):
+        said += part
+        del said[: -4 * _MAX_SAID]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from ...slo.objective import Objective
 from .judge import Judge, UncountableError
 
 __all__ = ["Specs"]
+
+logger = logging.getLogger("claudescope.slo")
 
 _LOOK_S: Final = 2.0
 
@@ -73,6 +76,10 @@ class Specs:
         except UsageError as error:
             self.error = str(error)
             return False
+        except Exception as error:  # whatever it is, the objectives of before go on
+            logger.exception("the files of objectives cannot be read")
+            self.error = f"The files cannot be read: {type(error).__name__}."
+            return False
         before = [objective for objective, _ in (*self.counted, *self.uncounted)]
         self._take(objectives)
         return before != [objective for objective, _ in (*self.counted, *self.uncounted)]
@@ -81,8 +88,8 @@ class Specs:
         found = []
         for path in self.paths:
             with contextlib.suppress(OSError):
-                files = sorted(path.iterdir()) if path.is_dir() else [path]
-                for file in files:
-                    stat = file.stat()
-                    found.append((str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+                for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+                    with contextlib.suppress(OSError):  # an editor's lock is a link to nothing
+                        stat = file.stat()
+                        found.append((str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino))
         return tuple(found)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..burn import Counts
 from .cells import Cell, Cells
 
-__all__ = ["MANY", "REST", "narrowed"]
+__all__ = ["MANY", "REST", "WIDE", "narrowed"]
 
 MANY: Final = 20_000
 """Rows from which rare values are put together, besides dimensions that are left out: the search takes a second."""
+WIDE: Final = 12
+"""Dimensions that are searched, at most: all sets of three of them are looked at."""
 REST: Final = "\0rest"
 """Stands for all rare values of a dimension; no slice has it."""
 
@@ -19,10 +22,14 @@ REST: Final = "\0rest"
 def narrowed(cells: Cells, least: float, many: int = MANY) -> Cells:
     """The same events by the dimensions of which some value has ``least`` bad events now.
 
-    With more than ``many`` rows the values that have fewer become one.
+    With more than ``many`` rows the values that have fewer become one. Of more than ``WIDE`` dimensions, those are kept
+    of which a value rose most.
     """
     common = [_common(cells, at, least) for at in range(len(cells.dimensions))]
     kept = [at for at, values in enumerate(common) if values]
+    if len(kept) > WIDE:
+        risen = sorted(kept, key=lambda at: -_risen(cells, at, common[at]))
+        kept = sorted(risen[:WIDE])
     crowded = len(cells.rows) > many
     if len(kept) == len(cells.dimensions) and not crowded:
         return cells
@@ -39,6 +46,24 @@ def _common(cells: Cells, at: int, least: float) -> set[str]:
     for row in cells.rows:
         bad[row.labels[at]] = bad.get(row.labels[at], 0.0) + row.now.bad
     return {value for value, count in bad.items() if count >= least}
+
+
+def _risen(cells: Cells, at: int, common: set[str]) -> float:
+    """The log likelihood ratio of the value whose bad events exceed most what its own past and the whole's foretell."""
+    rate = max(cells.before.bad, 1.0) / max(cells.before.total, 1.0)
+    sums = {value: [0.0, 0.0, 0.0, 0.0] for value in common}
+    for row in cells.rows:
+        if (found := sums.get(row.labels[at])) is not None:
+            found[0] += row.now.bad
+            found[1] += row.now.total
+            found[2] += sum(counts.bad for counts in row.before)
+            found[3] += sum(counts.total for counts in row.before)
+    best = 0.0
+    for bad, total, bad_before, before in sums.values():
+        expected = total * (bad_before + 1) / (before + 1 / rate)
+        if bad > expected > 0:
+            best = max(best, bad * math.log(bad / expected) - (bad - expected))
+    return best
 
 
 def _merged(labels: tuple[str, ...], rows: Sequence[Cell], windows: int) -> Cell:

@@ -95,8 +95,10 @@ def expected_delay(objective: Objective, tier: Tier, traffic: Traffic, share: fl
 
     Before that the service has been up for as long as the long window, with a share of ``before`` failing.
     """
+    if max(share, before) <= tier.factor * objective.budget:
+        return None
     history = tier.long.seconds // STEP
-    steps = 2 * history + (tier.wait.seconds + objective.keep_firing.seconds) // STEP + 12
+    steps = history + (tier.wait.seconds + objective.keep_firing.seconds) // STEP + 12
     mean = traffic.events(STEP)
     parts = [[mean * before] * history + [mean * share] * steps]
     parts.append([mean - events for events in parts[0]])

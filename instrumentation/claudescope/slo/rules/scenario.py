@@ -57,7 +57,10 @@ def scenarios(objective: Objective) -> list[Scenario]:
         found.append(Scenario(name, (Stretch(long, _BUSY, share * _BUSY),), (long,)))
     found += [
         Scenario(
-            "a series of failures is born", (Stretch(12, _BUSY), Stretch(long, _BUSY, _BUSY)), (12 + long,), born=True
+            "a series of failures is born",
+            (Stretch(12, _BUSY), Stretch(long, _BUSY, _BUSY)),
+            (11, 12 + long),  # without the series, nothing has failed
+            born=True,
         ),
         Scenario("no traffic", (Stretch(20, 0),), (20,)),
         Scenario("a gap", (Stretch(10, _BUSY), Stretch(8, None), Stretch(12, _BUSY)), (17, 30)),

@@ -84,13 +84,22 @@ def _files(paths: abc.Sequence[Path], reading: Reading) -> Iterator[Path]:
     for path in paths:
         found = [path]
         if str(path) != "-" and path.is_dir():
-            found = sorted(file for file in path.iterdir() if file.suffix in (".yml", ".yaml"))
+            found = _within(path)
             if not found:
-                reading.problems.append(Problem(str(path), 1, "The folder has no *.yml.", "Name a file."))
+                reading.problems.append(Problem(str(path), 1, "The folder has no *.yml that can be read.", "Name a file."))
         for file in found:
             if file not in seen:
                 seen.add(file)
                 yield file
+
+
+def _within(folder: Path) -> list[Path]:
+    """Those that the shell's *.yml finds: not an editor's lock, which is hidden."""
+    try:
+        files = sorted(folder.iterdir())
+    except OSError:
+        return []
+    return [file for file in files if file.suffix in (".yml", ".yaml") and not file.name.startswith(".")]
 
 
 def _name(path: Path) -> str:
