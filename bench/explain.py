@@ -14,7 +14,6 @@ import argparse
 import csv
 import functools
 import itertools
-import math
 import random
 import statistics
 import time
@@ -26,6 +25,7 @@ import yaml
 from attribution import adtributor, drawn, first, largest, plain_scan, rest_scan
 from incidents import incident
 
+from claudescope.signals import intervals
 from claudescope.slo.explain.cells import Cells
 from claudescope.slo.explain.explain import explain
 from claudescope.slo.explain.table import Columns, Table, read_table
@@ -102,10 +102,8 @@ def f1(answers: list[Told]) -> float:
 
 
 def wilson(right: int, of: int) -> str:
-    z, p = 1.96, right / of
-    middle, half = p + z * z / (2 * of), z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
-    low, high = (middle - half) / (1 + z * z / of), (middle + half) / (1 + z * z / of)
-    return f"{p:.3f} [{max(0.0, low):.2f}, {min(1.0, high):.2f}]"
+    low, high = intervals.wilson(right, of)
+    return f"{right / of:.3f} [{low:.2f}, {high:.2f}]"
 
 
 def bootstrap(answers: list[Told]) -> str:

@@ -6,6 +6,14 @@ import os
 
 import pytest
 
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # an environment that runs no property tests
+    pass
+else:  # a busy machine is no fault of what is tested
+    settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
+
 for _name in [name for name in os.environ if name.startswith(("CLAUDESCOPE_", "OTEL_", "ANTHROPIC_"))]:
     del os.environ[_name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 
 import pytest
@@ -53,6 +54,23 @@ def test_printed(claudescope, specs) -> None:
     told = next(rule for rule in groups[0]["rules"] if "alert" in rule)["annotations"]
     assert told["explanation"].startswith("https://e/explain?")
     assert told["dashboard"].startswith("https://g/d/")
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/full", "pipe"])
+def test_a_device_is_neither_read_nor_replaced(claudescope, specs, output) -> None:
+    os.mkfifo(specs / "pipe")
+    done = claudescope("slo", "rules", "a.yml", "-o", output)
+    assert done.returncode == 2
+    assert done.stderr == f"claudescope: {output} is no file. Name one; without -o the rules are printed.\n"
+    assert (specs / "pipe").is_fifo()
+
+
+def test_printed_as_utf_8_in_any_locale(claudescope, specs) -> None:
+    (specs / "a.yml").write_text(SPEC.replace("step_validity: {}", "step_validity: {model: 'é'}"), "utf-8")
+    c_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = claudescope("slo", "rules", "a.yml", environment=c_locale)
+    assert done.returncode == 0, done.stderr
+    assert 'gen_ai_request_model="é"' in done.stdout
 
 
 def test_a_folder_has_a_file_for_each_and_check_says_what_is_not_current(claudescope, specs) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cli_harness import plain_environment
@@ -68,7 +69,7 @@ def test_json_has_objectives_warnings_and_errors(folder, capsys):
         "long": "1h",
         "factor": 4.5,
         "asked": 14.4,
-        "for": "0s",
+        "for": "1m",
     }
     assert [(warning["path"], warning["line"]) for warning in warnings] == [("a.yml", 4)] * 3
 
@@ -134,12 +135,34 @@ def test_standard_input_and_folders(folder):
     ]
 
 
+def test_a_hidden_file_of_a_folder_is_not_read(folder, capsys):
+    (folder / "slos").mkdir(exist_ok=True)
+    (folder / "slos" / "a.yml").write_text(GOOD)
+    (folder / "slos" / ".#a.yml").symlink_to("user@host.1")  # an editor's lock
+    assert main(["slo", "validate", "slos"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device")
+@pytest.mark.parametrize("command", ["validate", "rules"])
+def test_no_space_where_the_output_goes(folder, command):
+    (folder / "a.yml").write_text(GOOD)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "claudescope", "slo", command, "a.yml"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, cwd=folder, env=plain_environment(),
+        )  # fmt: skip
+    said = "claudescope: No space is left where the output goes. Make some, or write elsewhere.\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["empty"], "empty:1: The folder has no *.yml. Name a file.\nclaudescope: 1 error.\n"),
         (["no.yml"], "no.yml:1: The file cannot be read: no such file or directory. Name a file that is there."),
         (["a\0b"], "The file cannot be read: "),
+        (["x" * 5000], "The file cannot be read: file name too long. "),
         ([], "claudescope: No file is named. Name the specifications: `claudescope slo validate slo.yml`.\n"),
     ],
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+from free_ports import free_port
+
+__all__ = ["Server", "environment", "free_port"]
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -20,12 +23,6 @@ def environment(**extra: str) -> dict[str, str]:
         if not name.startswith(("OTEL_", "CLAUDESCOPE_", "ANTHROPIC_", "PYTHONPATH"))
     }
     return {**kept, **extra}
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Server:

@@ -137,6 +137,13 @@ def test_many_calls_are_cut():
 # ---------------------------------------------------------------------------------------------------------- webhook
 
 
+@pytest.mark.parametrize("said", [b"ok", b"", b"<html>", b"x" * (9 << 20)])
+def test_a_webhook_that_took_it_and_says_no_json_gets_it_once(server, said):
+    server.answer = lambda asked: (200, said)
+    assert WebhookSink(f"{server.url}/hook", "", HttpCaller(5)).open(ticket()) == KEY
+    assert len(server.asked) == 1
+
+
 def test_webhook(server):
     sink = WebhookSink(f"{server.url}/hook", "their-token", HttpCaller(5))
     assert sink.find(ticket(), 0) is None

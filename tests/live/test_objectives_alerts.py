@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from objectives_kit import FAST, Receiver, Store, objective
 from claudescope.live.objectives.alarm import Alarm
 from claudescope.live.objectives.alerts import Alert, absent_alert, notice, tier_alert
 from claudescope.live.objectives.book import Book, Key, Told
-from claudescope.live.objectives.canary import verdict, z_score
+from claudescope.live.objectives.canary import verdict
 from claudescope.live.objectives.channels import Command, DeliveryError, Log, Webhook
 from claudescope.live.objectives.outbox import Outbox
 from claudescope.slo.burn import Counts
@@ -117,9 +118,6 @@ def test_a_notice_is_what_alertmanager_sends() -> None:
 def test_a_canary() -> None:
     rule = Canary("v", "new", "old", Window(1800))
     # p1 = .1, p2 = .02, pooled .06: z = .08 / sqrt(.06 * .94 * 2/1000) = 7.53
-    assert z_score(Counts(100, 1000), Counts(20, 1000)) == pytest.approx(7.532, abs=1e-3)
-    assert z_score(Counts(0, 10), Counts(0, 10)) is None
-    assert z_score(Counts(1, 10), Counts(0, 0)) is None
     assert "z = 7.5" in str(verdict(rule, 1e-4, Counts(100, 1000), Counts(20, 1000)))
     assert verdict(rule, 1e-4, Counts(9, 1000), Counts(0, 1000)) is None  # under ten events
     assert verdict(rule, 1e-4, Counts(0, 0), Counts(0, 1000)) is None
@@ -201,6 +199,37 @@ async def test_a_command_that_fails_or_takes_too_long(tmp_path: Path) -> None:
         os.kill(int(child.read_text()), 0)
     with pytest.raises(ValueError, match="a command"):
         Command(" ")
+
+
+async def test_a_command_that_says_too_much_or_leaves_something_behind(tmp_path: Path) -> None:
+    endless = script(tmp_path, "import os\nwhile True: os.write(2, b'no ' * 20_000)")
+    with pytest.raises(DeliveryError, match="took over 2 s"):
+        await Command(endless, timeout=2).send(NOTICE)
+    with pytest.raises(DeliveryError, match=r"ended with 3: (no )*no\Z"):
+        await Command("sh -c 'yes no | head -c 9999999 >&2; exit 3'", timeout=20).send(NOTICE)
+    await Command("sh -c 'sleep 5 & exit 0'", timeout=3).send(NOTICE)  # taken, though its error output is open still
+    await Command("true", timeout=3).send({**NOTICE, "big": "x" * 10_000_000})  # it need not read it
+
+
+async def test_what_is_taken_is_taken_whatever_else_the_webhook_says() -> None:
+    def server(said: bytes, pause: float) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def talk() -> None:
+            with listener, listener.accept()[0] as connection, contextlib.suppress(OSError):
+                connection.recv(65536)
+                for at in range(len(said)) if pause else (slice(None),):
+                    connection.sendall(said[at : at + 1] if isinstance(at, int) else said)
+                    time.sleep(pause)
+                time.sleep(6)
+
+        threading.Thread(target=talk, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+    taken = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx"
+    await Webhook(server(taken, 0), timeout=2).send(NOTICE)
+    with pytest.raises(DeliveryError, match="did not answer within 1 s"):
+        await Webhook(server(b"HTTP/1.1 200 OK" + b"y" * 100, 0.1), timeout=0.5).send(NOTICE)
 
 
 async def test_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -274,6 +275,21 @@ async def test_specs_are_read_again_when_asked(spec: Path) -> None:
     spec.unlink()
     assert not await specs.reload()
     assert specs.error is not None
+
+
+async def test_an_editors_lock_hides_no_change(spec: Path) -> None:
+    (spec.parent / ".#slo.yml").symlink_to("user@host.1")
+    specs = Specs([spec.parent])
+    spec.write_text(spec.read_text().replace("99", "98"))
+    assert await asyncio.wait_for(specs.changed(), 10)
+
+
+async def test_whatever_a_file_does_the_objectives_of_before_go_on(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = Specs([spec.parent])
+    monkeypatch.setattr(specs, "_load", lambda: 1 / 0)
+    assert not await specs.reload()
+    assert specs.error == "The files cannot be read: ZeroDivisionError."
+    assert [objective.id for objective, _ in specs.counted] == ["app-good"]
 
 
 def test_sighup_reads_the_files(tmp_path: Path, spec: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from claudescope.errors import UsageError
 from claudescope.slo.burn import Counts
 from claudescope.slo.explain.cells import Cell, Cells, Sample
-from claudescope.slo.explain.narrow import REST, narrowed
+from claudescope.slo.explain.narrow import REST, WIDE, narrowed
 from claudescope.slo.explain.tuning import DEFAULT
 from claudescope.slo.explain.usual import log_probability, quiet, usual
 
@@ -98,3 +98,15 @@ def test_rare_values_are_put_together_where_there_are_many_rows() -> None:
         Cell((REST, "a"), Counts(30, 30), ()),
         Cell(("loud", "a"), Counts(7, 9), ()),
     )
+
+
+def test_of_very_many_labels_those_that_rose_are_searched() -> None:
+    def window(bad: int) -> list[Sample]:
+        others = {f"c{at:03}": str(at % 2) for at in range(100)}
+        return [Sample({**others, "tool": tool}, bad if tool == "a" else 5, 100) for tool in ("a", "b")]
+
+    cells = Cells.collect([f"c{at:03}" for at in range(100)] + ["tool"], window(60), [window(5)])
+    found = narrowed(cells, 5)
+    assert len(found.dimensions) == WIDE
+    assert "tool" in found.dimensions
+    assert found.now == cells.now

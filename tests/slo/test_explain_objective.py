@@ -99,6 +99,8 @@ def test_from_the_store(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--objective", "x"], "there is no objective 'x'. It has shop-valid, shop-query."),
         (["--objective", "query", "--data", "x"], "shop-query: its indicator is a query."),
         (["--objective", "valid", "--data", "no-folder"], "no-folder"),
+        (["--objective", "valid", "--prometheus", "file:///etc/passwd"], "--prometheus is 'file:///etc/passwd'."),
+        (["--objective", "valid", "--prometheus", "http://[::1"], "--prometheus is 'http://[::1'."),
         (["--objective", "valid", "--over", "1s"], "--over goes with --steps."),
         (["--objective", "valid", "--bad", "x"], "--bad goes with --csv."),
     ],

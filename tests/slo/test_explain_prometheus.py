@@ -252,3 +252,18 @@ def test_numbers_that_are_none_do_not_count(server, series):
 
     server.answer = answer
     assert Prometheus(server.url).cells(objective(VALIDITY), AT, 3600).now == Counts(0, 0)
+
+
+def test_no_redirect_is_followed_with_the_token(server):
+    with Recorder(lambda asked: (302, {}, {"location": f"{server.url}/api/v1/query"})) as other:
+        with pytest.raises(PrometheusError, match="Prometheus answers 302"):
+            Prometheus(other.url, "a-token").cells(objective(VALIDITY), AT, 3600)
+        assert other.asked
+    assert not server.asked
+
+
+@pytest.mark.parametrize("series", [{"values": [None]}, {"values": 3}, {"metric": "x"}, {"values": [[1]]}])
+def test_series_that_are_none_are_said(server, series):
+    server.answer = lambda one: (200, {"data": {"result": [series]} if one.path.endswith("range") else []})
+    with pytest.raises(PrometheusError, match="is no Prometheus"):
+        Prometheus(server.url).cells(objective(VALIDITY), AT, 3600)

@@ -178,6 +178,7 @@ def test_fail_and_picture(tmp_path: Path) -> None:
     [
         (["--at", "7"], "there is no time '7'. Its 3 times go from 1 to 3; name one of them with --at."),
         (["--at", "3", "--baseline", "0"], "--baseline is '0'. It takes a number of points of time, from 1."),
+        (["--at", "3", "--baseline", "9" * 5000], "--baseline is '999"),
         (["--at", "3", "--baseline", "x"], "--baseline is 'x'."),
         (["--at", "3", "--svg", "no/such/folder.svg"], "no/such/folder.svg: No such file or directory."),
         (["--at", "3", "--cases", "no.jsonl"], "no.jsonl"),

@@ -82,9 +82,9 @@ def test_each_tier_is_an_alert() -> None:
     own = '{claudescope_slo="app-step-validity"}'
     assert burns[0].expr == (
         f"slo:sli_error:ratio_rate1h{own} > 0.144\nand\nslo:sli_error:ratio_rate5m{own} > 0.144\nand\n(\n"
-        f"  300 * slo:sli_bad:rate5m{own} + 0.25 >= slo:sli_bad:needed5m{own}\n  or\n"
-        f"  slo:sli_bad:events30m{own} + 0.25 >= slo:sli_bad:needed30m{own}\n  or\n"
-        f"  slo:sli_bad:events1h{own} + 0.25 >= slo:sli_bad:needed1h{own}\n)"
+        f"  300 * slo:sli_bad:rate5m{own} + 0.2 >= slo:sli_bad:needed5m{own}\n  or\n"
+        f"  slo:sli_bad:events30m{own} + 0.2 >= slo:sli_bad:needed30m{own}\n  or\n"
+        f"  slo:sli_bad:events1h{own} + 0.2 >= slo:sli_bad:needed1h{own}\n)"
     )
     assert (burns[0].for_seconds, burns[0].keep_firing_seconds) == (VALIDITY.tiers[0].wait.seconds, 300)
     assert burns[0].annotations["dashboard"] == "http://localhost:3000/d/claudescope-slo?var-slo=app-step-validity"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rule_objectives import EVERY, ORIGIN
 
 from claudescope.slo.rules.compiler import compile as compiled
+from claudescope.slo.rules.promql import equal, selector
 from claudescope.slo.rules.rendering import resource_name, text_of
 from claudescope.slo.rules.rule import Alert, Recording, RuleFile, RuleGroup
 
@@ -91,3 +92,12 @@ def test_any_text_survives(value, words) -> None:
     read = yaml.safe_load(text_of(RuleFile((group,), ())))["groups"][0]["rules"]
     assert read[0] == {"record": "r", "expr": "a\n+ b", "labels": {"label": value}}
     assert read[1] == {"alert": "A", "expr": "x", "for": "90s", "annotations": {"said": words}}
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1), st.booleans())
+def test_any_value_of_a_label_survives_in_an_expression(value, long) -> None:
+    expr = selector("m", equal("a", value)) + ("\n> 0" if long else "")
+    text = text_of(RuleFile((RuleGroup("g", 30, (Recording("r", expr, {}),)),), ()))
+    assert yaml.safe_load(text)["groups"][0]["rules"][0]["expr"] == expr
+    # Prometheus' YAML parser and others end a line at these, too
+    assert not set(text) & set("\v\f\r\x1c\x1d\x1e\x85\u2028\u2029\ufeff")

@@ -12,7 +12,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -23,6 +22,10 @@ from urllib.parse import quote
 import yaml
 from stack_backends import Jaeger, Prometheus
 from stack_programs import Program
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+
+from free_ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARIES = Path(os.environ.get("STACK_CACHE", ROOT / ".cache" / "stack")) / "bin"
@@ -35,14 +38,6 @@ USUAL_PORTS = {
     "prometheus": 9090,
     "alertmanager": 9093,
 }
-
-
-def _free(number: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def _flags(service: str) -> list[str]:
@@ -79,7 +74,7 @@ class Stack:
         folder.mkdir(parents=True, exist_ok=True)
         roles = "grpc http health telemetry jaeger_otlp jaeger_ui jaeger_query jaeger_health jaeger_telemetry"
         self._roles = [*roles.split(), "prometheus", "alertmanager"]
-        self.ports = {**dict(zip(self._roles, _free(len(self._roles)), strict=True)), **(ports or {})}
+        self.ports = {**{role: free_port() for role in self._roles}, **(ports or {})}
         self.token = secrets.token_urlsafe(24)
         self.hmac_key = secrets.token_urlsafe(32)
         self.endpoint = f"http://127.0.0.1:{self.ports['http']}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
+import io
 import keyword
 import os
 import sys
@@ -111,8 +113,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us; ``print(file=None)`` would use the other one
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the process's life
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # names have characters that a terminal may not have
     try:
-        return _dispatch(sys.argv[1:] if argv is None else argv)
+        code = _dispatch(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+        return code
     except UsageError as error:
         print(f"claudescope: {error}", file=sys.stderr)
         return 2
@@ -122,3 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Who read our output has had enough, as `head` has; what is still buffered must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("claudescope: No space is left where the output goes. Make some, or write elsewhere.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 2

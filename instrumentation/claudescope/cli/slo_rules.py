@@ -7,6 +7,7 @@ own there, slo-NAME.yml. `--check` writes nothing and says what is not current.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -89,6 +90,8 @@ def execute(arguments: argparse.Namespace) -> int:
     stale = 0
     for path, text in texts.items():
         if path is None:
+            if isinstance(sys.stdout, io.TextIOWrapper):  # as a file of them has it, whatever the terminal's encoding
+                sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.write(text)
             continue
         current = _holds(path, text)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from . import binomial, poisson
 
-__all__ = ["Interval", "clopper_pearson", "median_interval", "poisson_interval", "wilson"]
+__all__ = ["Interval", "median_interval", "poisson_interval", "wilson"]
 
 
 class Interval(NamedTuple):
@@ -31,16 +31,6 @@ def wilson(count: int, trials: int, confidence: float = 0.95) -> Interval:
         0.0 if count == 0 else max(0.0, (middle - half) / (1 + spread)),
         1.0 if count == trials else min(1.0, (middle + half) / (1 + spread)),
     )
-
-
-def clopper_pearson(count: int, trials: int, confidence: float = 0.95) -> Interval:
-    """For a share, never below its level (Clopper and Pearson 1934). Raises ValueError without trials."""
-    if trials <= 0 or not 0 <= count <= trials:
-        raise ValueError("an interval for a share needs trials, and no more successes than these")
-    side = (1 - confidence) / 2
-    low = _root(lambda share: binomial.tail(count, trials, share) - side, 0.0, 1.0) if count else 0.0
-    high = _root(lambda share: 1 - side - binomial.tail(count + 1, trials, share), 1.0, 0.0) if count < trials else 1.0
-    return Interval(low, high)
 
 
 def poisson_interval(count: int, confidence: float = 0.95) -> Interval:

@@ -178,9 +178,11 @@ class Objective:
     group_by: tuple[str, ...] = ()
     """Labels as Prometheus spells them; each of their values has a budget of its own."""
     alpha: float = 1e-4
-    """Chance of as many bad events as a tier wants, while the target is just kept; 0 switches the clause off."""
+    """Chance of as many bad events as a tier wants, while the target is just kept and one a day is expected
+    (``burn.alpha_of``); 0 switches the clause off.
+    """
     min_events: int = 0
-    """Bad events in the long window, at least, besides what ``alpha`` asks for."""
+    """Bad events in one of a tier's ``burn.evidence_windows``, at least, besides what ``alpha`` asks for."""
     keep_firing: Window = Window(300)
     absent_after: Window | None = Window(900)
     """How long the indicator may be without data before an alert says so; None for ever."""

@@ -8,9 +8,13 @@ from typing import Final
 from .objective import Severity, Tier
 from .window import Window
 
-__all__ = ["DEFAULT_TIERS", "FROM_COUNTERS", "can_fire", "capped", "scaled"]
+__all__ = ["DEFAULT_TIERS", "FROM_COUNTERS", "INTERVAL", "SHORTEST", "can_fire", "capped", "scaled"]
 
 _DAY: Final = 86_400
+INTERVAL: Final = 30
+"""Seconds between evaluations of the rules; their sums depend on it."""
+SHORTEST: Final = Window(300)
+"""The shortest window: its rates are recorded, and the sums are over them."""
 FROM_COUNTERS: Final = Window(3600)
 """The longest window that rules read from the counters themselves; longer ones are sums over recorded 5m rates, which
 cost little, but count an event over the nine evaluations after it, so they are 2m15s late.

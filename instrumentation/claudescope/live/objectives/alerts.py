@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import orjson
 
 from ...slo.burn import Counts, burn_rate
-from ...slo.objective import Objective, Tier
-from ...slo.rules.alerts import burn_name
-from ...slo.rules.series import camel
+from ...slo.objective import Notice, Objective, Tier
+from ...slo.rules.alerts import absent_name, base_labels, burn_name
+from ...slo.rules.canary import canary_name
 
 __all__ = ["ABSENT", "CANARY", "Alert", "absent_alert", "canary_alert", "notice", "tier_alert"]
 
@@ -53,7 +53,6 @@ def tier_alert(
         "burnrate_tier": tier.name,
         "long": str(tier.long),
         "short": str(tier.short),
-        **notice.labels,
     }
     rates = [burn_rate(counts, objective.budget) or 0.0 for counts in (short, long)]
     summary = (
@@ -65,32 +64,34 @@ def tier_alert(
         f" {tier.short} is {rates[0]:.2f}; {tier.name} fires above {tier.factor:.4g}."
         f" Target {objective.target * 100:.6g} %."
     )
-    return Alert(labels, {**_annotations(objective, summary, told, url), **notice.annotations})
+    return _with(notice, Alert(labels, _annotations(objective, summary, told, url)))
 
 
 def absent_alert(objective: Objective, group: Mapping[str, str], last_ms: int, url: str) -> Alert:
     """Who sent events sends nothing any more, not even its metrics."""
     summary = f"{objective.service}: {objective.name} has no data"
     told = f"Nothing came since {_time(last_ms)}; absent_after is {objective.absent_after}."
-    labels = {**_labels(objective, f"{camel(objective.name)}Absent", group, "ticket"), "burnrate_tier": ABSENT}
-    return Alert(labels, _annotations(objective, summary, told, url))
+    labels = {**_labels(objective, absent_name(objective), group, "ticket"), "burnrate_tier": ABSENT}
+    return _with(objective.ticket, Alert(labels, _annotations(objective, summary, told, url)))
 
 
 def canary_alert(objective: Objective, group: Mapping[str, str], told: str, url: str) -> Alert:
     """The canary is worse than the baseline."""
     assert objective.canary is not None
     summary = f"{objective.service}: the canary {objective.canary.canary} fails {objective.name}{_of(group)}"
-    labels = {**_labels(objective, f"{camel(objective.name)}CanaryWorse", group, "page"), "burnrate_tier": CANARY}
-    return Alert(labels, _annotations(objective, summary, told, url))
+    labels = {**_labels(objective, canary_name(objective), group, "page"), "burnrate_tier": CANARY}
+    return _with(objective.page, Alert(labels, _annotations(objective, summary, told, url)))
+
+
+def _with(notice: Notice, alert: Alert) -> Alert:
+    """The alert with what its severity carries besides."""
+    return Alert({**alert.labels, **notice.labels}, {**alert.annotations, **notice.annotations})
 
 
 def _labels(objective: Objective, name: str, group: Mapping[str, str], severity: str) -> dict[str, str]:
     return {
         "alertname": name,
-        "claudescope_slo": objective.id,
-        "claudescope_slo_name": objective.name,
-        "claudescope_slo_service": objective.service,
-        **objective.labels,
+        **base_labels(objective),
         **group,
         "severity": severity,
         **objective.alert_labels,

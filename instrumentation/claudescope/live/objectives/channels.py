@@ -9,6 +9,7 @@ import logging
 import os
 import shlex
 import signal
+import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -158,46 +159,50 @@ class Command:
 
     async def send(self, notice: dict[str, Any]) -> None:
         """Delivers one notice. Raises DeliveryError."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
+        body = orjson.dumps(notice)
+        try:  # not by asyncio: there a process has not ended while something that it left behind holds its pipe
+            process = subprocess.Popen(
+                self._words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
             raise DeliveryError(f"the command {self._words[0]} cannot be started: {error.strerror}") from None
-        said = bytearray()
-        talk = asyncio.gather(_feed(process, orjson.dumps(notice)), _hear(process, said))
         try:
-            await asyncio.wait_for(process.wait(), self._timeout)
-            await asyncio.wait({talk}, timeout=_LAST_WORDS_S)  # what it left behind may keep its standard error open
-        except (asyncio.TimeoutError, TimeoutError):
+            code, said = await _apart(lambda: _talk(process, body, self._timeout))
+        except subprocess.TimeoutExpired:
             raise DeliveryError(f"the command {self._words[0]} took over {self._timeout:g} s") from None
         finally:
-            talk.cancel()
-            if process.returncode is None:
-                with contextlib.suppress(OSError):
+            if process.poll() is None:
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                     os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-        if process.returncode:
-            text = " ".join(said.decode("utf-8", "replace").split())[-_MAX_SAID:]
-            raise DeliveryError(f"the command {self._words[0]} ended with {process.returncode}: {text}")
+                    process.wait(_LAST_WORDS_S)  # it is gone at once, and no zombie
+        if code:
+            text = " ".join(said.decode("utf-8", "replace").split())[-_MAX_SAID:].strip()
+            raise DeliveryError(f"the command {self._words[0]} ended with {code}: {text}")
 
 
-async def _feed(process: asyncio.subprocess.Process, body: bytes) -> None:
-    """Gives it the notice; it need not read it."""
+def _talk(process: subprocess.Popen[bytes], body: bytes, timeout: float) -> tuple[int, bytearray]:
+    """Gives a program what it is told; its exit code, and the end of what it said, which may be without end itself."""
     assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.write(body)
-        await process.stdin.drain()
-    process.stdin.close()
-
-
-async def _hear(process: asyncio.subprocess.Process, said: bytearray) -> None:
-    """Keeps the end of what it says on standard error, which may be without end."""
     assert process.stderr is not None
-    while part := await process.stderr.read(1 << 16):
-        said += part
-        del said[: -4 * _MAX_SAID]
+    stdin, stderr, said = process.stdin, process.stderr, bytearray()
+
+    def feed() -> None:
+        with contextlib.suppress(OSError), stdin:  # it need not read it
+            stdin.write(body)
+
+    def hear() -> None:
+        with contextlib.suppress(OSError), stderr:
+            while part := os.read(stderr.fileno(), 1 << 16):
+                said.extend(part)
+                del said[: -4 * _MAX_SAID]
+
+    hearing = threading.Thread(target=hear, name="claudescope-command", daemon=True)
+    hearing.start()
+    threading.Thread(target=feed, name="claudescope-command", daemon=True).start()
+    code = process.wait(timeout)
+    hearing.join(_LAST_WORDS_S)  # what it left behind may keep its standard error open
+    return code, said

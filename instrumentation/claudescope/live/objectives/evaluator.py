@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ...slo.burn import fires
 from ...slo.objective import Indicator, Objective, Tier
+from ...slo.rules.canary import CANARY_WAIT
 from ..rollups.tiers import BUCKET_MS
 from .alerts import ABSENT, CANARY, Alert, absent_alert, canary_alert, tier_alert
 from .ask import Ask
@@ -37,7 +38,6 @@ _SETTLE_S: Final = 0.3
 _RETRY_S: Final = 1.0
 _BETWEEN_S: Final = 0.01
 _EXPIRE_S: Final = 600.0
-_CANARY_WAIT_MS: Final = 60_000
 
 
 class _Latest(NamedTuple):
@@ -210,7 +210,7 @@ class Evaluator:
         for labels, (canary, baseline) in reading.canary.items() if rule is not None else ():
             assert rule is not None
             why = verdict(rule, objective.alpha, canary, baseline)
-            waits = _CANARY_WAIT_MS, objective.keep_firing.seconds * 1000
+            waits = CANARY_WAIT * 1000, objective.keep_firing.seconds * 1000
             group = dict(labels)
 
             def say(group: dict[str, str] = group, why: str | None = why) -> Alert:

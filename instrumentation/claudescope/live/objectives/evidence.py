@@ -269,5 +269,5 @@ class Evidence:
             "group": dict(group),
             "explanation": explanation.json(),
             "text": explanation.text(),
-            "svg": explanation.svg() if hasattr(explanation, "svg") else "",
+            "svg": explanation.svg(),
         }

@@ -68,11 +68,6 @@ def _latency(step: StepFigures, bound: float) -> bool | None:
     return latency > bound * 1_000_000
 
 
-def _tool(step: StepFigures, bound: float) -> bool | None:
-    valid = step["is_valid"]
-    return None if valid is None else not valid
-
-
 def _error(call: CallRecord, bound: float) -> bool | None:
     return call.error_type is not None and call.error_type != _CANCELLED
 
@@ -112,7 +107,7 @@ class Judge:
             "step_validity": _validity(source.unknown),
             "step_confidence": _confidence,
             "step_latency": _latency,
-        }.get(source.measure, _tool)
+        }.get(source.measure, _validity("exclude"))
         self.call: CallVerdict = {
             "errors": _error,
             "time_to_first_chunk": _first_chunk,

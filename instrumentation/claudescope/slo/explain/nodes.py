@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ...signals import proportions, robust
 from .runs import Run, Span
 
 __all__ = ["Edge", "Quantity", "Ranked", "influences", "rank"]
 
 Quantity = Literal["latency", "validity"]
 
-_TO_SIGMA: Final = 1.4826
-"""Median absolute deviation to standard deviation, of a normal variable."""
 _FLOOR: Final = 0.05
 """A node's time strays by at least this share of itself, or one that never does would be blamed for nothing."""
 _EXAMPLES: Final = 3
@@ -197,13 +196,9 @@ def _values(runs: Iterable[Run], quantity: Quantity) -> dict[str, list[tuple[flo
 def _robust(now: Sequence[float], before: Sequence[float]) -> float:
     if not before:
         return 0.0
-    usual = statistics.median(before)
-    deviation = _TO_SIGMA * statistics.median(abs(value - usual) for value in before)
-    return (statistics.median(now) - usual) / max(deviation, _FLOOR * usual, 1e-6)
+    return robust.z_score(statistics.median(now), before, max(_FLOOR * statistics.median(before), 1e-6))
 
 
 def _shares(now: Sequence[float], before: Sequence[float]) -> float:
     """Two proportions, with half a bad and half a good one added to each."""
-    a, b = (sum(now) + 0.5) / (len(now) + 1), (sum(before) + 0.5) / (len(before) + 1)
-    pooled = (sum(now) + sum(before) + 1) / (len(now) + len(before) + 2)
-    return float((a - b) / (pooled * (1 - pooled) * (1 / (len(now) + 1) + 1 / (len(before) + 1))) ** 0.5)
+    return proportions.z_score(sum(now) + 0.5, len(now) + 1, sum(before) + 0.5, len(before) + 1)

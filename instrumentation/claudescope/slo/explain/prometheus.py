@@ -64,6 +64,13 @@ class Sliced(NamedTuple):
     per_second: bool
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The token is for the address that was set, and for nobody whom that one names."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 class Prometheus:
     """Its HTTP API. ``timeout`` in seconds; ``token`` is shown as a bearer token, where there is one."""
 
@@ -71,6 +78,7 @@ class Prometheus:
         self._url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
+        self._opener = urllib.request.build_opener(_NoRedirect)
 
     def cells(
         self, objective: Objective, at: float, window: int, *, where: Mapping[str, str] | None = None, windows: int = 8
@@ -142,7 +150,7 @@ class Prometheus:
         data = None if method == "GET" else text.encode()
         request = urllib.request.Request(url, data=data, headers=self._headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+            with self._opener.open(request, timeout=self._timeout) as answer:
                 body = answer.read(_MAX_ANSWER + 1)
         except urllib.error.HTTPError as error:
             with error:
@@ -209,12 +217,15 @@ class Prometheus:
         }
         found: dict[int, dict[tuple[tuple[str, str], ...], float]] = {}
         result = self.get("query_range", asked)
-        for series in _list(result.get("result") if isinstance(result, dict) else None):
-            labels = tuple(sorted((series.get("metric") or {}).items()))
-            for moment, value in series.get("values") or []:
-                age, count = (at - _float(moment)) / window, _float(value) * scale
-                if math.isfinite(age) and math.isfinite(count) and count > 0:
-                    found.setdefault(round(age), {})[labels] = count
+        try:
+            for series in _list(result.get("result") if isinstance(result, dict) else None):
+                labels = tuple(sorted((name, str(value)) for name, value in (series.get("metric") or {}).items()))
+                for moment, value in series.get("values") or []:
+                    age, count = (at - _float(moment)) / window, _float(value) * scale
+                    if math.isfinite(age) and math.isfinite(count) and count > 0:
+                        found.setdefault(round(age), {})[labels] = count
+        except (TypeError, ValueError, AttributeError):
+            raise PrometheusError("what answers there is no Prometheus") from None
         return found
 
 

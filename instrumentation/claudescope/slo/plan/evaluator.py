@@ -9,15 +9,14 @@ from typing import Final
 
 from ..burn import Counts, evidence_windows, fires
 from ..objective import Objective, Tier
-from ..tiers import FROM_COUNTERS
+from ..tiers import FROM_COUNTERS, INTERVAL, SHORTEST
 from .alerts import Alert, alerts
 from .counter import Samples, rates
 
 __all__ = ["STEP", "Evaluation"]
 
-STEP: Final = 30
-"""Seconds between two evaluations of the generated rules."""
-_BASE: Final = 300
+STEP: Final = INTERVAL
+"""Seconds between two samples of a counter: each evaluation has one."""
 _NEARLY: Final = 1 - 1e-9
 
 
@@ -55,10 +54,10 @@ class Evaluation:
 
     def _summed(self, seconds: int) -> tuple[list[float], list[float]]:
         if self._sums is None:
-            bad, total = self.counts(_BASE)
+            bad, total = self.counts(SHORTEST.seconds)
             self._sums = list(accumulate(bad, initial=0.0)), list(accumulate(total, initial=0.0))
         width = seconds // self.step
-        share = self.step / _BASE
+        share = self.step / SHORTEST.seconds
         both = []
         for sums in self._sums:
             young = sums[1 : width + 1]

@@ -6,16 +6,17 @@ from typing import Final
 
 from ..burn import evidence_windows
 from ..objective import Indicator, Notice, Objective, Ratio, Tier
+from ..tiers import SHORTEST
 from ..window import Window
 from . import series
-from .indicator import SHORTEST, queries_of
+from .indicator import queries_of
 from .links import Links
 from .promql import number, over_window
 from .queries import needed_setting
 from .rule import Alert, Recording
 from .significance import TOLERANCE, needed_expression
 
-__all__ = ["absence", "asked_for", "base_labels", "burn_name", "burning", "group_text", "needed"]
+__all__ = ["absence", "absent_name", "asked_for", "base_labels", "burn_name", "burning", "group_text", "needed"]
 
 _UNPROTECTED: Final = (
     " The objective has no counts, only a share: at low traffic a single failure can be the whole of it."
@@ -27,14 +28,18 @@ def burn_name(objective: Objective) -> str:
     return objective.alert or f"{series.camel(objective.name)}BudgetBurn"
 
 
+def absent_name(objective: Objective) -> str:
+    """The name of the alert that there are no data."""
+    return f"{series.camel(objective.name)}Absent"
+
+
 def needed(objective: Objective) -> list[Recording]:
     """For each window that can be evidence, the bad events that it needs; nothing where the objective has no counts."""
     if isinstance(objective.source, Ratio):
         return []
     factors: dict[Window, float] = {}
-    for (
-        tier
-    ) in objective.tiers:  # the lowest factor of a window needs the most comparisons, and those are right for all
+    # the lowest factor of a window needs the most comparisons, and those are right for all
+    for tier in objective.tiers:
         for window in evidence_windows(objective, tier):
             factors[window] = min(tier.factor, factors.get(window, tier.factor))
     labels = base_labels(objective)
@@ -135,8 +140,7 @@ def absence(objective: Objective, links: Links) -> list[Alert]:
     labels = {**base_labels(objective), "severity": "ticket", **objective.alert_labels, **objective.ticket.labels}
     # the rate over 5 minutes is there for that long after the last sample
     wait = max(0, objective.absent_after.seconds - SHORTEST.seconds)
-    name = f"{series.camel(objective.name)}Absent"
-    return [Alert(name, expr, wait, 0, labels, annotations)]
+    return [Alert(absent_name(objective), expr, wait, 0, labels, annotations)]
 
 
 def base_labels(objective: Objective) -> dict[str, str]:

@@ -9,6 +9,7 @@ of one share p, which is that of the two together (two-proportion z-test, pooled
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from ..objective import Canary, Objective, Ratio
 from . import series
@@ -19,7 +20,15 @@ from .promql import among, equal, number, over_window, selector, total_by
 from .rule import Alert, Recording
 from .significance import TOLERANCE, needed_expression
 
-__all__ = ["canary_alert", "compared"]
+__all__ = ["CANARY_WAIT", "canary_alert", "canary_name", "compared"]
+
+CANARY_WAIT: Final = 60
+"""Seconds for which a canary must be worse (``for``)."""
+
+
+def canary_name(objective: Objective) -> str:
+    """The name of the alert that a canary is worse."""
+    return f"{series.camel(objective.name)}CanaryWorse"
 
 
 def _series(objective: Objective, name: str, canary: Canary, *deployments: str) -> str:
@@ -100,5 +109,4 @@ def canary_alert(objective: Objective, links: Links) -> list[Alert]:
         **objective.alert_annotations,
         **objective.page.annotations,
     }
-    name = f"{series.camel(objective.name)}CanaryWorse"
-    return [Alert(name, expr, 60, objective.keep_firing.seconds, labels, annotations)]
+    return [Alert(canary_name(objective), expr, CANARY_WAIT, objective.keep_firing.seconds, labels, annotations)]

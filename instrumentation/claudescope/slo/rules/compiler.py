@@ -9,13 +9,14 @@ from typing import Final
 
 from ...errors import UsageError
 from ..objective import Indicator, Objective, Origin, Ratio
+from ..tiers import INTERVAL, SHORTEST
 from ..window import CalendarPeriod, Period
 from . import series
 from .alerts import absence, asked_for, base_labels, burning, needed
 from .calendar import days_expression, hour_expression, start_expression
 from .canary import canary_alert, compared
 from .dialect import PROMETHEUS_3, Dialect
-from .indicator import INTERVAL, PERIOD_INTERVAL, SHORTEST, counted, windows
+from .indicator import PERIOD_INTERVAL, counted, windows
 from .links import LOCAL, Links
 from .promql import number
 from .queries import needed_setting

@@ -1,8 +1,8 @@
 """What an objective counts, as recording rules: events and shares of every window, never NaN.
 
 Windows up to an hour are read from the counters themselves. Longer ones are sums over the recorded five-minute rates:
-each rate weighs by its traffic, a pause adds nothing, and a sum is cheap. Such a sum is 2 minutes late, which a window
-of hours does not feel and one of an hour does.
+each rate weighs by its traffic, a pause adds nothing, and a sum is cheap. Such a sum is 2m15s late, which a window of
+hours does not feel and one of an hour does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from ...errors import UsageError
 from ..objective import BadAndTotal, Indicator, LoadBound, Objective, Ratio
-from ..tiers import FROM_COUNTERS
+from ..tiers import FROM_COUNTERS, INTERVAL, SHORTEST
 from ..window import CalendarPeriod, Period, Window
 from . import series
 from .calendar import HOUR, within
@@ -20,13 +20,12 @@ from .promql import over_window, total_by
 from .queries import UnfitError, bad_and_total
 from .rule import Recording
 
-__all__ = ["INTERVAL", "PERIOD_INTERVAL", "SHORTEST", "counted", "queries_of", "windows"]
+__all__ = ["PERIOD_INTERVAL", "counted", "queries_of", "windows"]
 
-INTERVAL: Final = 30
-"""Seconds between evaluations; the sums depend on it."""
 PERIOD_INTERVAL: Final = 120
-"""The same of a period's sums, which read 86,400 samples a series; over 5 minutes it would leave gaps."""
-SHORTEST: Final = Window(300)
+"""Seconds between evaluations of a period's sums, which read 86,400 samples a series; over 5 minutes it would leave
+gaps.
+"""
 
 
 def windows(objective: Objective) -> list[Window]:

@@ -18,8 +18,9 @@ def number(value: float) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    """A string literal. What some parser on the way may take for the end of a line is escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return '"' + "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in escaped) + '"'
 
 
 def equal(label: str, value: str) -> str:

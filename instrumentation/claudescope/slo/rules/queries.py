@@ -72,7 +72,7 @@ def bad_and_total(indicator: Indicator, group_by: Sequence[str] = ()) -> BadAndT
     matchers = _matchers(indicator, metric, group_by)
     read = _native if indicator.native else _over if counter else _bucket
     if not indicator.native and not counter:
-        _check_boundaries(indicator, bounded, group_by)
+        _check_boundaries(indicator, bounded)
     if metric is semconv.STEP_DURATION:
         matchers = (*matchers, f'{_SOURCE}!="consumer"')
     first, *others = bounds_of(indicator)
@@ -138,7 +138,7 @@ def _read_from_counter(indicator: Indicator, group_by: Sequence[str]) -> bool:
     return bool(_missing(indicator, bounded.histogram, group_by))
 
 
-def _check_boundaries(indicator: Indicator, bounded: _Bounded, group_by: Sequence[str]) -> None:
+def _check_boundaries(indicator: Indicator, bounded: _Bounded) -> None:
     boundaries = bounded.histogram.boundaries
     for bound in bounds_of(indicator):
         if bound in boundaries:

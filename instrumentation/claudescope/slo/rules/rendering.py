@@ -80,9 +80,10 @@ def _group(group: RuleGroup, form: Format, alerts: bool) -> Iterable[str]:
 
 def _rule(rule: Rule) -> Iterable[str]:
     yield f"- {'alert' if isinstance(rule, Alert) else 'record'}: {_scalar(rule.name)}"
-    if "\n" in rule.expr:
+    lines = rule.expr.strip().split("\n")
+    if len(lines) > 1 and all(line.replace("\t", "").isprintable() for line in lines):
         yield "  expr: |-"
-        yield from (f"    {line}".rstrip() for line in rule.expr.strip().splitlines())
+        yield from (f"    {line}".rstrip() for line in lines)
     else:
         yield f"  expr: {_scalar(rule.expr)}"
     if isinstance(rule, Alert):

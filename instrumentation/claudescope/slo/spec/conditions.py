@@ -7,29 +7,25 @@ from dataclasses import replace
 from typing import Final
 
 from ..objective import Severity, Tier
-from ..tiers import DEFAULT_TIERS, can_fire, capped, scaled
+from ..tiers import DEFAULT_TIERS, INTERVAL, SHORTEST, can_fire, capped, scaled
 from ..window import Period, Window
 from .document import Location
 from .models import Slo, Waits, WindowForm
 from .report import Report, spelled
 
-__all__ = ["SHORTEST", "default_tiers", "tiers_of"]
+__all__ = ["LEAST_PERIOD", "default_tiers", "tiers_of"]
 
-_LEAST: Final = 300
-"""Seconds: rates are recorded over five minutes."""
-_STEP: Final = 30
-"""Seconds between two evaluations: windows are multiples of it."""
 _WAITS: Final[dict[Severity, Window]] = {tier.severity: tier.wait for tier in reversed(DEFAULT_TIERS)}
 """Those of the fastest default tiers."""
-SHORTEST: Final = 7 * 86_400
-"""Under a week, the default factors would be below 1 even for pages."""
+LEAST_PERIOD: Final = 7 * 86_400
+"""Seconds. Under a week, the default factors would be below 1 even for pages."""
 
 
 def tiers_of(slo: Slo, target: float, period: Period, at: Location, report: Report) -> tuple[Tier, ...]:
     """The tiers; the report says what is wrong with them, and what was capped."""
     waits = slo.for_ or Waits()
     if slo.windows is None:
-        if period.seconds < SHORTEST:
+        if period.seconds < LEAST_PERIOD:
             report.error(
                 (*at, "period"),
                 f"{spelled((*at, 'period'))} is {period}: the default conditions are for a week and longer.",
@@ -69,23 +65,23 @@ def _written(form: WindowForm, waits: Waits) -> Tier:
 
 def _check(tier: Tier, target: float, period: Period, where: Location, report: Report) -> None:
     for key, window in (("short", tier.short), ("long", tier.long)):
-        if window.seconds < _LEAST:
+        if window.seconds < SHORTEST.seconds:
             report.error(
                 (*where, key),
                 f"{spelled((*where, key))} is {window}, under 5m.",
                 "Write 5m or more: rates are recorded over five minutes.",
             )
-        elif window.seconds % _STEP:
+        elif window.seconds % INTERVAL:
             report.error(
                 (*where, key),
                 f"{spelled((*where, key))} is {window}, no multiple of 30s.",
-                f"Write {Window(round(window.seconds / _STEP) * _STEP)}: rules are evaluated every 30 s.",
+                f"Write {Window(round(window.seconds / INTERVAL) * INTERVAL)}: rules are evaluated every 30 s.",
             )
     if tier.short.seconds >= tier.long.seconds:
         report.error(
             (*where, "short"),
             f"{spelled((*where, 'short'))} is {tier.short} and not shorter than `long`, {tier.long}.",
-            f"Write a twelfth of it: {Window(max(_LEAST, tier.long.seconds // 12 // _STEP * _STEP))}.",
+            f"Write a twelfth of it: {Window(max(SHORTEST.seconds, tier.long.seconds // 12 // INTERVAL * INTERVAL))}.",
         )
     if tier.long.seconds > period.seconds:
         report.error(
@@ -120,7 +116,7 @@ def _largest(target: float) -> float:
 
 
 def default_tiers(target: float, period: Period, waits: Waits, at: Location, report: Report) -> tuple[Tier, ...]:
-    """Those of an objective that writes none, for a period of ``SHORTEST`` seconds or more."""
+    """Those of an objective that writes none, for a period of ``LEAST_PERIOD`` seconds or more."""
     tiers: list[Tier] = []
     for tier in scaled(DEFAULT_TIERS, period.seconds):
         wait = getattr(waits, tier.severity)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections import abc
 from collections.abc import Iterator
@@ -83,10 +84,15 @@ def _files(paths: abc.Sequence[Path], reading: Reading) -> Iterator[Path]:
     seen: set[Path] = set()
     for path in paths:
         found = [path]
-        if str(path) != "-" and path.is_dir():
-            found = _within(path)
+        if str(path) != "-" and os.path.isdir(path):  # a path too long to be one is none
+            try:
+                found = _within(path)
+            except OSError as error:
+                said = (error.strerror or "it cannot be read").lower()
+                reading.problems.append(Problem(str(path), 1, f"The folder cannot be read: {said}.", "Name a file."))
+                continue
             if not found:
-                reading.problems.append(Problem(str(path), 1, "The folder has no *.yml that can be read.", "Name a file."))
+                reading.problems.append(Problem(str(path), 1, "The folder has no *.yml.", "Name a file."))
         for file in found:
             if file not in seen:
                 seen.add(file)
@@ -95,11 +101,8 @@ def _files(paths: abc.Sequence[Path], reading: Reading) -> Iterator[Path]:
 
 def _within(folder: Path) -> list[Path]:
     """Those that the shell's *.yml finds: not an editor's lock, which is hidden."""
-    try:
-        files = sorted(folder.iterdir())
-    except OSError:
-        return []
-    return [file for file in files if file.suffix in (".yml", ".yaml") and not file.name.startswith(".")]
+    files = (file for file in folder.iterdir() if file.suffix in (".yml", ".yaml"))
+    return sorted(file for file in files if not file.name.startswith("."))
 
 
 def _name(path: Path) -> str:

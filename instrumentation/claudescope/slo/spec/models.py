@@ -263,7 +263,7 @@ class Slo(_Form):
     ] = None
     for_: Annotated[
         Waits | None,
-        Field(alias="for", description="How long a condition must hold: `2m`, or by severity."),
+        Field(alias="for", description="How long a condition must hold: `2m`, or by severity. Default: 1m and 5m."),
     ] = None
     keep_firing_for: Annotated[
         Moment | None, Field(description="How long an alert goes on after its condition ended. Default: 5m.")
@@ -275,8 +275,8 @@ class Slo(_Form):
     alpha: Annotated[
         Chance | None,
         Field(
-            description="Chance of as many bad events in an hour as an alert needs, while the objective is just kept;"
-            " `off`. Default: 0.0001."
+            description="Chance of as many bad events as an alert needs, while the objective is just kept and one bad"
+            " event a day is expected; `off`. Default: 0.0001."
         ),
     ] = None
     min_events: Annotated[

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...semconv.prometheus import prometheus_label
 from ..objective import BadAndTotal, Objective, Origin, Ratio
-from .conditions import SHORTEST, default_tiers
+from .conditions import LEAST_PERIOD, default_tiers
 from .document import Document, Location, Mapping, Scalar
 from .models import Waits
 from .openslo_models import REFUSED, Metric, RatioMetric, SliDocument, SloDocument, Target
@@ -94,7 +94,7 @@ def objectives_of(
         )
         return ()
     period = spec.timeWindow[0].duration
-    if period.seconds < SHORTEST:
+    if period.seconds < LEAST_PERIOD:
         where = ("spec", "timeWindow", 0, "duration")
         report.error(
             where,
