@@ -61,6 +61,8 @@ def test_the_generated_tests_pass_on_the_old_one(tmp_path, name) -> None:
     run(old_promtool(), "test", "rules", tmp_path / "a.test.yml")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_generated_tests_find_rules_that_are_wrong(programs, tmp_path) -> None:
     made = rule_test(VALIDITY, "a.rules.yml")
     for right, wrong in (

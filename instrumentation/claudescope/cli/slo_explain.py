@@ -38,7 +38,7 @@ EXAMPLE = "claudescope slo explain --csv steps.csv --time minute --bad invalid -
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags."""
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.add_mutually_exclusive_group()
     source.add_argument("--csv", metavar="FILE", type=Path, help="Counts, in UTF-8 with a header.")
     source.add_argument("--steps", metavar="FILE", type=Path, help="Records of steps, a JSON object a line.")
     source.add_argument("--slo", metavar="FILE", type=Path, help="The specification of an objective.")
@@ -78,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Prints the explanation."""
+    if not (arguments.csv or arguments.steps or arguments.slo):
+        raise UsageError("slo explain needs something to look at.", "Give one of --csv, --steps and --slo.")
     calibration = Calibration.fit(read_cases(arguments.cases)) if arguments.cases else None
     if arguments.csv:
         explanation, causes = _of_csv(arguments, calibration), None
