@@ -18,13 +18,15 @@ import pytest
 from objectives_kit import FAST, Receiver, Store, objective
 
 from claudescope.live.objectives.alarm import Alarm
-from claudescope.live.objectives.alerts import Alert, absent_alert, notice, tier_alert
+from claudescope.live.objectives.alerts import Alert, absent_alert, canary_alert, notice, tier_alert
 from claudescope.live.objectives.book import Book, Key, Told
 from claudescope.live.objectives.canary import verdict
 from claudescope.live.objectives.channels import Command, DeliveryError, Log, Webhook
 from claudescope.live.objectives.outbox import Outbox
 from claudescope.slo.burn import Counts
 from claudescope.slo.objective import Canary, Notice
+from claudescope.slo.rules.compiler import compile as compiled
+from claudescope.slo.rules.rule import Alert as CompiledAlert
 from claudescope.slo.window import Window
 
 S = 1000
@@ -110,6 +112,27 @@ def test_a_notice_is_what_alertmanager_sends() -> None:
     assert notice("app-good", [over], "webhook", "")["status"] == "resolved"
     many = [Alert({"n": str(number)}) for number in range(205)]
     assert notice("x", many, "webhook", "")["truncatedAlerts"] == 5
+
+
+def test_alerts_have_the_names_and_labels_of_the_compiled_ones() -> None:
+    one = objective(
+        tiers=(FAST,),
+        labels={"owner": "a"},
+        alert_labels={"team": "b"},
+        page=Notice({"pager": "c"}),
+        ticket=Notice({"board": "d"}),
+        canary=Canary("claudescope_label_v", "new", "old"),
+    )
+    burns, absent, canary = (
+        {"alertname": rule.name, **rule.labels}
+        for group in compiled([one]).groups
+        for rule in group.rules
+        if isinstance(rule, CompiledAlert)
+    )
+    none = Counts(0, 0)
+    assert tier_alert(one, FAST, {}, none, none, "").labels == burns
+    assert absent_alert(one, {}, 0, "").labels == {**absent, "burnrate_tier": "absent"}
+    assert canary_alert(one, {}, "", "").labels == {**canary, "burnrate_tier": "canary"}
 
 
 # ----------------------------------------------------------------------------------------------------------- canary

@@ -101,6 +101,8 @@ def test_from_the_store(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--objective", "valid", "--data", "no-folder"], "no-folder"),
         (["--objective", "valid", "--prometheus", "file:///etc/passwd"], "--prometheus is 'file:///etc/passwd'."),
         (["--objective", "valid", "--prometheus", "http://[::1"], "--prometheus is 'http://[::1'."),
+        (["--objective", "valid", "--baseline", "3"], "--baseline goes with --csv, --steps or --prometheus."),
+        (["--objective", "valid", "--window", "99999999999d"], "--window is '99999999999d'. It takes 366d at most."),
         (["--objective", "valid", "--over", "1s"], "--over goes with --steps."),
         (["--objective", "valid", "--bad", "x"], "--bad goes with --csv."),
     ],

@@ -156,7 +156,7 @@ def test_how_far_it_is(tmp_path: Path) -> None:
             ["--csv", "{}", "--time", "a", "--bad", "b", "--total", "c", "--at", "1", "--node", "x"],
             "--node goes with --steps.",
         ),
-        ([], "one of the arguments --csv --steps --slo is required"),
+        ([], "Give one of --csv, --steps and --slo"),
         (["--csv", "a", "--steps", "b"], "not allowed with argument"),
     ],
 )

@@ -35,6 +35,8 @@ __all__ = ["EXAMPLE", "add_arguments", "execute"]
 
 EXAMPLE = "claudescope slo explain --csv steps.csv --time minute --bad invalid --total steps --at 1566657420 --json"
 
+_LONGEST_WINDOW = 366 * 86_400
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags."""
@@ -120,7 +122,11 @@ def _of_objective(arguments: argparse.Namespace) -> Explanation:
     _only(arguments, "--csv", "time", "bad", "total")
     _only(arguments, "--steps", "over", "node", "noun")
     windows = _whole(arguments.baseline)
+    if windows is not None and not arguments.prometheus:
+        raise UsageError("--baseline goes with --csv, --steps or --prometheus.", "Leave it out.")
     window = round(_seconds("--window", arguments.window or "1h"))
+    if window > _LONGEST_WINDOW:
+        raise UsageError(f"--window is {arguments.window[:50]!r}.", "It takes 366d at most.")
     end = read_moment("--at", arguments.at)
     span = slo_evidence.Span(slo_evidence.now_ms() if end is None else end, max(1, window))
     objective = slo_evidence.objective_of(arguments.slo, arguments.objective)

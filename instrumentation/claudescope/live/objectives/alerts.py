@@ -77,9 +77,15 @@ def absent_alert(objective: Objective, group: Mapping[str, str], last_ms: int, u
 
 def canary_alert(objective: Objective, group: Mapping[str, str], told: str, url: str) -> Alert:
     """The canary is worse than the baseline."""
-    assert objective.canary is not None
-    summary = f"{objective.service}: the canary {objective.canary.canary} fails {objective.name}{_of(group)}"
-    labels = {**_labels(objective, canary_name(objective), group, "page"), "burnrate_tier": CANARY}
+    canary = objective.canary
+    assert canary is not None
+    summary = f"{objective.service}: the canary {canary.canary} fails {objective.name}{_of(group)}"
+    labels = {
+        **_labels(objective, canary_name(objective), group, "page"),
+        canary.label: canary.canary,
+        "long": str(canary.window),
+        "burnrate_tier": CANARY,
+    }
     return _with(objective.page, Alert(labels, _annotations(objective, summary, told, url)))
 
 
