@@ -376,7 +376,7 @@ def test_a_sub_agent_is_a_way_to_its_own_run(page: Any, server: Server, rich: Se
     assert f"run={'c' * 32}&step={rich.id('sub-agent step')}" in page.url
     # of the 16 spans of its trace, its own and what they hang from: the root, the tool's span, its call, its step
     page.wait_for_function("() => document.querySelector('cs-run [role=treegrid]').ariaRowCount === '5'")
-    assert "12 spans of the same trace, outside this run, are not shown." in page.locator("cs-run").inner_text()
+    page.locator("cs-run").get_by_text("12 spans of the same trace, outside this run, are not shown.").wait_for()
 
 
 def test_long_texts_are_cut_until_asked_for(page: Any, server: Server, rich: SentRun) -> None:

@@ -278,6 +278,9 @@ def _syntax(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
     what, fix = f"This is not YAML: {said}.", "Look at the indentation, the quotes and the colons here."
     if "\t" in written[: len(written) - len(written.lstrip())]:
         what, fix = "The line is indented with a tab.", "Indent with spaces."
+    elif "escape c" in said:
+        what = "In double quotes, what follows a backslash here is no escape that YAML has."
+        fix = "Write two backslashes, or the character itself."
     elif "end of stream" in said or "quoted scalar" in said:
         at, what, fix = start, "A quotation mark is opened here and never closed.", "Close it."
     elif "nesting depth" in said:
