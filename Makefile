@@ -39,7 +39,13 @@ stack-native: $(VENV)/.installed build-stack ## the stack on this machine withou
 	$(BIN)/python tests/stack/stack_native.py $(ARGS)
 
 test-stack: $(VENV)/.browser build-stack ## the tests on the real programs of the stack and in a real browser
-	$(BIN)/python -m pytest -m stack -n 2 --dist loadfile --no-loadscope-reorder --durations=25 $(ARGS)
+ifdef ARGS
+	$(BIN)/python -m pytest -m stack $(ARGS)
+else
+	$(BIN)/python -m pytest -m stack -n 2 --dist loadfile --no-loadscope-reorder --ignore-glob='*/test_stack_*' --durations=10
+	@echo "Now those that wait most of their time: more of them at once."
+	$(BIN)/python -m pytest -m stack -n 4 --dist loadfile --no-loadscope-reorder tests/stack/test_stack_*.py --durations=10
+endif
 
 check: $(VENV)/.installed ## lint, types, import rules, generated docs
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from stack_apps import app_environment, start_app
 from stack_backends import eventually
 from stack_native import Stack
 from stack_trouble import backfill, flood, sample
-from stack_webhook import Webhook
+from stack_webhook import Webhook, told_at
 
 from claudescope import semconv
 from claudescope.testing.script import say
@@ -46,26 +46,6 @@ MANY = say(*(f"Part {number}." for number in range(200)))
 """More blocks at once than the smallest queue takes."""
 
 
-def to(webhook: Webhook, *, at_once: bool = False):
-    """Takes the "#" off the example of a webhook and has tickets go the same way.
-
-    What a group tells after its first alert need not wait; neither does the first one where ``at_once``.
-    """
-
-    def edit(text: str) -> str:
-        example = "    # webhook_configs:\n    #   - {url: 'http://127.0.0.1:8080/alert', send_resolved: true}\n"
-        taken = example.replace("# ", "").replace("http://127.0.0.1:8080/alert", webhook.url)
-        changes = {example: taken, "receiver: ticket": "receiver: page", "group_interval: 5m": "group_interval: 5s"}
-        if at_once:
-            changes["group_wait: 30s"] = "group_wait: 1s"
-        for old, new in changes.items():
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        return text
-
-    return edit
-
-
 def steps(service: str, hours_ago: float, until: float):
     """Five steps a minute of a service, as Prometheus would have them, from ``hours_ago`` until ``until`` hours ago."""
     now = time.time()
@@ -80,7 +60,7 @@ def test_all_others_at_once_and_their_ends(programs, tmp_path) -> None:
     script.write_text(APP, "utf-8")
     small = {"CS_QUEUE_SPANS": "2000", "CS_SAMPLE_PERCENT": "10", "CS_SAMPLING_TRACES": "100"}
     with Webhook() as webhook, StandIn(MANY) as standin:
-        stack = Stack(tmp_path / "stack", small, alertmanager=to(webhook, at_once=True))
+        stack = Stack(tmp_path / "stack", small, alertmanager=told_at(webhook, at_once=True))
         history = [*steps("stopped", 4, 1.2), *steps("working", 4, 0.2)]
         backfill(stack, "counter", "claudescope_steps_total", history)
         with stack:
@@ -122,22 +102,3 @@ def test_all_others_at_once_and_their_ends(programs, tmp_path) -> None:
                 webhook.deliveries
             )
             app.communicate(timeout=240)
-
-
-@pytest.mark.timeout(600)
-def test_collector_down_and_back(new_stack) -> None:
-    with Webhook() as webhook:
-        stack = new_stack(alertmanager=to(webhook))
-        assert eventually(lambda: stack.prometheus.value('sum(up{job="collector"})') == 1, 60)
-        killed = time.time()
-        stack["collector"].kill()
-        told = eventually(lambda: webhook.alerts("CollectorDown"), 240, 1)
-        assert told, stack.prometheus.alerts()
-        print(f"told {time.time() - killed:.0f} s after the collector was killed")
-        assert told[0]["labels"]["severity"] == "page"
-        assert told[0]["annotations"]["summary"] == "The collector does not answer"
-        assert told[0]["annotations"]["dashboard"] == "/d/claudescope-pipeline"
-        stack["collector"].start()
-        back = time.time()
-        assert eventually(lambda: webhook.alerts("CollectorDown", "resolved"), 240, 1), stack.prometheus.alerts()
-        print(f"its end told {time.time() - back:.0f} s after its start")

@@ -70,6 +70,7 @@ EMPTY = {
     "Tools and agents / Tool latency, p95": "No tool",
     "Tools and agents / Tool latency by tool, p95": "No tool was run in this time",
     "Tools and agents / Tool runs for each agent run": "No run ended in this time",
+    "Tokens, cache and cost / Rate limit used, by model and limit": "No response told a rate limit",
     "Tokens, cache and cost / Call duration by model, p95": "No such call in this time",
     "Tokens, cache and cost / Time to first content by model, p95": "No such call in this time",
     "Tokens, cache and cost / Time between chunks by model, p95": "No such call in this time",
