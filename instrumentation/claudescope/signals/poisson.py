@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-__all__ = ["critical_count", "critical_means", "tail"]
+__all__ = ["critical_count", "critical_mean", "critical_means", "tail"]
 
 
 def tail(count: int, mean: float) -> float:
@@ -49,22 +50,27 @@ def critical_count(mean: float, alpha: float, least: int = 2) -> int:
     return low
 
 
+def critical_mean(count: int, alpha: Callable[[float], float]) -> float:
+    """The mean from which ``count`` events are chance: the root of P(X >= count; mean) = alpha(mean).
+
+    By bisection, to 1e-9 relative. ``alpha`` must not grow with the mean.
+    """
+    low, high = 0.0, float(count)
+    while tail(count, high) < alpha(high):
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if tail(count, middle) < alpha(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def critical_means(alpha: float, upto: int, least: int = 2) -> list[float]:
     """For k = least .. upto - 1: the mean from which k events are chance, so that k + 1 are needed.
 
     The critical count of a mean is ``least`` plus how many of these the mean has reached: a sum of comparisons, which
-    PromQL can say. Each is the root of P(X >= k; mean) = alpha by bisection, to 1e-9 relative.
+    PromQL can say.
     """
-    found = []
-    for count in range(least, upto):
-        low, high = 0.0, float(count)
-        while tail(count, high) < alpha:
-            low, high = high, 2 * high
-        while high - low > 1e-9 * high:
-            middle = (low + high) / 2
-            if tail(count, middle) < alpha:
-                low = middle
-            else:
-                high = middle
-        found.append(high)
-    return found
+    return [critical_mean(count, lambda _: alpha) for count in range(least, upto)]

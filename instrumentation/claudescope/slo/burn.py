@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ..signals.poisson import critical_count, tail
+from ..signals.poisson import critical_count, critical_mean, tail
 from .objective import Objective, Tier
 from .window import Window
 
@@ -54,20 +54,7 @@ def critical_means_of(alpha: float, window: Window, upto: int, least: int = 2) -
 
     Growing; each by bisection, to 1e-9 relative.
     """
-    return [_critical_mean(count, alpha, window) for count in range(least, upto)]
-
-
-def _critical_mean(count: int, alpha: float, window: Window) -> float:
-    low, high = 0.0, float(count)
-    while tail(count, high) < alpha_of(alpha, window, high):
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        if tail(count, middle) < alpha_of(alpha, window, middle):
-            low = middle
-        else:
-            high = middle
-    return high
+    return [critical_mean(count, lambda mean: alpha_of(alpha, window, mean)) for count in range(least, upto)]
 
 
 def evidence_windows(objective: Objective, tier: Tier) -> tuple[Window, ...]:
