@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from claudescope import semconv
 from claudescope.explainer.options import OPTIONS
-from claudescope.settings import SETTINGS
+from claudescope.settings import SETTINGS, Setting
 from claudescope.slo.spec.schema import schema
 
 HERE = Path(__file__).parent
@@ -45,43 +45,31 @@ def _default(value: object) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
+def _settings_table(place: str, known: Mapping[str, Setting[Any]]) -> str:
+    rows = [
+        (f"`{one.variable}`", f"`{key}`", one.type, _default(one.written or one.default), one.sentence)
+        for key, one in known.items()
+    ]
+    return _table(("variable", place, "type", "default", "meaning"), rows)
+
+
 def settings() -> str:
     """The settings of ``claudescope.settings``."""
-    rows = [
-        (
-            f"`{setting.variable}`",
-            f"`{key}`",
-            setting.type,
-            _default(setting.written or setting.default),
-            setting.sentence,
-        )
-        for key, setting in SETTINGS.items()
-    ]
     return (
         "# Settings\n\nFrom flag, call argument, environment variable, `claudescope.toml` (first found from the working"
         " directory up to the repository's root, or the file that `CLAUDESCOPE_CONFIG` names), default, in this order."
         " An unknown name is an error.\n\n"
-    ) + _table(("variable", "key in `claudescope.toml`", "type", "default", "meaning"), rows)
+    ) + _settings_table("key in `claudescope.toml`", SETTINGS)
 
 
 def explainer() -> str:
     """The settings of ``claudescope.explainer.options``."""
-    rows = [
-        (
-            f"`{option.variable}`",
-            f"`{key}`",
-            option.type,
-            _default(option.written or option.default),
-            option.sentence,
-        )
-        for key, option in OPTIONS.items()
-    ]
     return (
         "# Settings of the explainer\n\nFrom flag (`claudescope explainer --help` has those that have one), environment"
         " variable, the table `[explainer]` of `claudescope.toml`, default, in this order. A secret can be in a file"
         " instead, which the variable or key with `_FILE` or `_file` at its end names, and is no flag. An unknown name"
         " is an error. How they work together: [explainer.md](explainer.md).\n\n"
-    ) + _table(("variable", "key in `[explainer]`", "type", "default", "meaning"), rows)
+    ) + _settings_table("key in `[explainer]`", OPTIONS)
 
 
 def attributes() -> str:

@@ -14,7 +14,7 @@ from ..setting_values import url as address
 from ..slo.explain.explain import explain
 from ..slo.explain.explanation import Explanation, Trace
 from ..slo.explain.prometheus import Prometheus, PrometheusError, UnslicedError
-from ..slo.objective import Indicator, Objective
+from ..slo.objective import CALL_MEASURES, Indicator, Objective
 from ..slo.spec.load import load
 
 __all__ = ["Span", "now_ms", "objective_of", "of_prometheus", "of_store"]
@@ -79,7 +79,7 @@ def of_store(objective: Objective, span: Span, folder: Path) -> Explanation:
 def _noun(objective: Objective) -> str:
     if not isinstance(objective.source, Indicator):
         return "events"
-    return "calls" if objective.source.measure in ("errors", "time_to_first_chunk", "saturation") else "steps"
+    return "calls" if objective.source.measure in CALL_MEASURES else "steps"
 
 
 def now_ms() -> int:

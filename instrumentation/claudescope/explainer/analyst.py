@@ -12,7 +12,7 @@ from ..slo.explain.cells import Cells
 from ..slo.explain.explain import explain
 from ..slo.explain.explanation import Explanation, Trace, Traces
 from ..slo.explain.prometheus import Prometheus, PrometheusError, UnslicedError
-from ..slo.objective import Indicator, Objective
+from ..slo.objective import CALL_MEASURES, Indicator, Objective
 from ..slo.window import parse_window
 from .alert import Alert
 from .jaeger import Jaeger
@@ -32,7 +32,7 @@ _MOST_WINDOW: Final = 7 * 86_400
 _REMEMBERED: Final = 64
 _MINUTE: Final = 60
 _TRACES: Final = 3
-_NOUNS: Final = {"errors": "calls", "time_to_first_chunk": "calls", "saturation": "calls", "tool_success": "tool runs"}
+_NOUNS: Final = {**dict.fromkeys(CALL_MEASURES, "calls"), "tool_success": "tool runs"}
 
 
 class Analyst:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from .window import Period, Window
 
 __all__ = [
+    "CALL_MEASURES",
     "MEASURES",
     "BadAndTotal",
     "Canary",
@@ -45,6 +46,8 @@ MEASURES: Final[dict[Measure, str]] = {
     "saturation": "Calls after which more than a share of the API's rate limit was used.",
 }
 """The short forms: what is bad, of what."""
+CALL_MEASURES: Final[frozenset[Measure]] = frozenset({"errors", "time_to_first_chunk", "saturation"})
+"""Those whose events are calls; those of the others are steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ import orjson
 
 from ... import semconv
 from ...semconv.prometheus import prometheus_label
-from ...slo.objective import Indicator, Objective, Selection
+from ...slo.objective import CALL_MEASURES, Indicator, Objective, Selection
 from ..records import CallRecord, Dims, StepFigures
 
-__all__ = ["CALL_MEASURES", "DIMENSIONS", "INDEX", "LABEL_PREFIX", "Judge", "UncountableError"]
+__all__ = ["DIMENSIONS", "INDEX", "LABEL_PREFIX", "Judge", "UncountableError"]
 
-CALL_MEASURES: Final = frozenset({"errors", "time_to_first_chunk", "saturation"})
 _CANCELLED: Final = "cancelled"
 """The app's own doing, and no failure."""
 LABEL_PREFIX: Final = prometheus_label(semconv.LABEL_PREFIX)
