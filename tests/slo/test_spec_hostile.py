@@ -106,6 +106,13 @@ def test_a_bad_file_that_is_cut(file, text, length):
     check(read([file]), text, file)
 
 
+@pytest.mark.parametrize("key", ["name", "objective", "sli", "indicator", "anything"])
+def test_an_objective_that_is_the_bare_name_of_a_key(file, key):
+    file.write_text(f"version: prometheus/v1\nservice: a\nslos:\n  - {key}\n")
+    (problem,) = read([file]).problems
+    assert (problem.line, problem.what) == (4, f"slos[0] is '{key}' and not a mapping.")
+
+
 def test_a_deep_document_is_refused_at_once():
     with pytest.raises(DocumentError, match="over 40 levels") as raised:
         list(read_documents(b"a: " + b"[" * 500_000))

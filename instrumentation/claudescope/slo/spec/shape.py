@@ -116,7 +116,8 @@ def _tell(
         _unknown(model, inner, where, report, refused)
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         what = f"{spelled(where)} is {_kind(error['input'])} and not a mapping."
-        if str(error["input"]) in _keys(_within(model, inner) or model):  # its only key, without a value
+        named = bool(inner) and isinstance(inner[-1], str)  # and no item of a list
+        if named and str(error["input"]) in _keys(_within(model, inner) or model):  # its only key, without a value
             report.error(where, what, f"Write `{inner[-1]}: {{{error['input']}: {{}}}}`.")
             return
         report.error(where, what, _keys_of(_within(model, inner), str(inner[-1]) if inner else ""))
